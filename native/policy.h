@@ -1,0 +1,120 @@
+// The policy: dense layers in float32, one candidate at a time. A layer's sum starts at its bias and runs over the
+// inputs in order, for all outputs side by side, so the bits do not depend on the width of the vectors.
+#pragma once
+
+#include "noise.h"
+
+namespace evergait::EVERGAIT_ISA {
+
+enum Activation { kLinear = 0, kRelu = 1, kTanh = 2 };
+
+constexpr int kOutputs = 16;  // outputs computed together; a packed layer is padded to a multiple of it
+
+inline int64_t padded(int64_t n_out) { return (n_out + kOutputs - 1) / kOutputs * kOutputs; }
+
+// Floats that a candidate's packed layers take: per layer (n_in + 1, padded n_out), the bias first.
+inline int64_t packed_size(const Layer* layers, int n_layers) {
+  int64_t size = 0;
+  for (int l = 0; l < n_layers; l++) size += (layers[l].n_in + 1) * padded(layers[l].n_out);
+  return size;
+}
+
+// Writes θ + scale·ε(pair) of the active layers, transposed and padded with zeros. scale = sign·σ; 0 draws nothing.
+inline void pack_candidate(const Layer* layers, int n_layers, const float* theta, float scale, const NoiseKey& key,
+                           uint32_t pair, float* packed) {
+  for (int l = 0; l < n_layers; l++) {
+    const Layer& layer = layers[l];
+    const int64_t width = padded(layer.n_out), n_in = layer.n_in;
+    float* weight = packed + width;
+    for (int64_t i = 0; i < (n_in + 1) * width; i++) packed[i] = 0.0f;
+    auto put_weight = [&](int64_t j, int n, const float* z) {
+      int64_t out = (j - layer.weight) / n_in, in = (j - layer.weight) % n_in;
+      for (int k = 0; k < n; k++) {
+        weight[in * width + out] = z ? theta[j + k] + scale * z[k] : theta[j + k];
+        if (++in == n_in) in = 0, out++;
+      }
+    };
+    auto put_bias = [&](int64_t j, int n, const float* z) {
+      for (int k = 0; k < n; k++) packed[j - layer.bias + k] = z ? theta[j + k] + scale * z[k] : theta[j + k];
+    };
+    const int64_t n_weights = layer.n_out * n_in;
+    if (scale != 0.0f) {
+      for_normals(key, pair, layer.weight, layer.weight + n_weights, put_weight);
+      for_normals(key, pair, layer.bias, layer.bias + layer.n_out, put_bias);
+    } else {
+      put_weight(layer.weight, int(n_weights), nullptr);
+      put_bias(layer.bias, int(layer.n_out), nullptr);
+    }
+    packed += (n_in + 1) * width;
+  }
+}
+
+// tanh to the last bit of float32 but for rare ties: (e - 1) / (e + 1) with e = exp(2x), in double precision.
+inline float hyperbolic_tangent(float x) {
+  double y = 2.0 * double(x);
+  y = y > 40.0 ? 40.0 : y;
+  y = y < -40.0 ? -40.0 : y;
+  const double shift = 0x1.8p52;  // adding it rounds to a whole number and leaves that in the low bits
+  double shifted = y * 1.44269504088896340736 + shift;
+  double k = shifted - shift;
+  double r = y - k * 6.93147180369123816490e-01 - k * 1.90821492927058770002e-10;
+  double p = 1.0 / 479001600.0;
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  p = p * r + 1.0;
+  p = p * r + 1.0;
+  double e = p * bits_to_double((double_to_bits(shifted) + 1023) << 52);
+  double t = (e - 1.0) / (e + 1.0);
+  double small = double(x);
+  small = small - small * small * small * (1.0 / 3);
+  double magnitude = small < 0 ? -small : small;
+  t = magnitude < 1e-3 ? small : t;
+  return x == x ? float(t) : x;
+}
+
+typedef float OutputVector __attribute__((vector_size(4 * kOutputs), aligned(4)));
+
+// y = activation(b + x W); y has room for padded(n_out) floats.
+inline void apply_layer(const Layer& layer, const float* packed, const float* x, float* y) {
+  const int64_t width = padded(layer.n_out);
+  for (int64_t out = 0; out < width; out += kOutputs) {
+    const float* column = packed + out;
+    OutputVector sum;
+    memcpy(&sum, column, sizeof sum);
+    for (int64_t in = 0; in < layer.n_in; in++) {
+      OutputVector weight;
+      column += width;
+      memcpy(&weight, column, sizeof weight);
+      sum += weight * x[in];
+    }
+    memcpy(y + out, &sum, sizeof sum);
+  }
+  if (layer.activation == kRelu)
+    for (int64_t i = 0; i < layer.n_out; i++) y[i] = y[i] < 0.0f ? 0.0f : y[i];
+  else if (layer.activation == kTanh)
+    for (int64_t i = 0; i < layer.n_out; i++) y[i] = hyperbolic_tangent(y[i]);
+}
+
+inline void policy_action(const Layer* layers, int n_layers, const Surround& surround, const float* packed,
+                          const double* observation, float* action) {
+  alignas(64) float buffer[2][kMaxWidth];
+  const int64_t n_observations = layers[0].n_in;
+  for (int64_t i = 0; i < n_observations; i++)
+    buffer[0][i] = float(surround.mean ? (observation[i] - surround.mean[i]) * surround.scale[i] : observation[i]);
+  for (int l = 0; l < n_layers; l++) {
+    apply_layer(layers[l], packed, buffer[l % 2], buffer[(l + 1) % 2]);
+    packed += (layers[l].n_in + 1) * padded(layers[l].n_out);
+  }
+  for (int64_t i = 0; i < layers[n_layers - 1].n_out; i++)
+    action[i] = surround.middle[i] + surround.half_range[i] * buffer[n_layers % 2][i];
+}
+
+}  // namespace evergait::EVERGAIT_ISA

@@ -1,0 +1,3 @@
+"""Continual evolution strategies for control."""
+
+__version__ = "0.1.0"

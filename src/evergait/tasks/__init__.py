@@ -1,0 +1,21 @@
+"""Tasks, their variants and named streams."""
+
+from evergait.tasks.base import VARIANTS, Task, Variant, nearest, parse_task
+from evergait.tasks.spaces import Spaces, make, spaces
+from evergait.tasks.streams import PAPER_ORDERS, PAPER_TASKS, STREAMS, all_orders, parse_stream
+
+__all__ = [
+    "PAPER_ORDERS",
+    "PAPER_TASKS",
+    "STREAMS",
+    "VARIANTS",
+    "Spaces",
+    "Task",
+    "Variant",
+    "all_orders",
+    "make",
+    "nearest",
+    "parse_stream",
+    "parse_task",
+    "spaces",
+]

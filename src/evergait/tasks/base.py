@@ -1,0 +1,119 @@
+"""A task is a Gymnasium id plus an optional variant, spelt `Hopper-v5` or `Hopper-v5@gravity=0.5,friction=0.8`."""
+
+import dataclasses
+import difflib
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from evergait.types import EvergaitError
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Factors on a task's physics; all ones (and no noise) is the task as Gymnasium ships it."""
+
+    gravity: float = 1.0
+    """Factor on gravity."""
+    friction: float = 1.0
+    """Factor on the sliding friction of every geom."""
+    mass: float = 1.0
+    """Factor on the mass and inertia of every body."""
+    strength: float = 1.0
+    """Factor on the gear of every actuator."""
+    reset_noise: float = 1.0
+    """Factor on the scale of the noise in the initial state."""
+    observation_noise: float = 0.0
+    """Standard deviation of normal noise added to every observation that the policy sees."""
+
+    @property
+    def changes_model(self) -> bool:
+        """Whether the physics differ from the stock model.
+
+        >>> MOON.changes_model, Variant(observation_noise=0.1).changes_model
+        (True, False)
+        """
+        return (self.gravity, self.friction, self.mass, self.strength) != (1.0, 1.0, 1.0, 1.0)
+
+
+MOON = Variant(gravity=0.1654)
+MARS = Variant(gravity=0.3783)
+ICE = Variant(friction=0.2)
+HEAVY = Variant(mass=1.5)
+WEAK = Variant(strength=0.7)
+NOISY = Variant(observation_noise=0.05)
+
+VARIANTS = {"moon": MOON, "mars": MARS, "ice": ICE, "heavy": HEAVY, "weak": WEAK, "noisy": NOISY}
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(Variant))
+
+
+@dataclass(frozen=True)
+class Task:
+    """One environment: a Gymnasium id and a variant."""
+
+    id: str
+    variant: Variant = Variant()
+
+    @functools.cached_property
+    def name(self) -> str:
+        """The canonical spelling, which `parse_task` reads back.
+
+        >>> Task("Hopper-v5", Variant(friction=0.5, gravity=2.0)).name
+        'Hopper-v5@gravity=2.0,friction=0.5'
+        """
+        changed = [f"{key}={value!r}" for key in _FIELDS if (value := getattr(self.variant, key)) != _DEFAULTS[key]]
+        return f"{self.id}@{','.join(changed)}" if changed else self.id
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_DEFAULTS = dataclasses.asdict(Variant())
+
+
+def parse_task(text: str) -> Task:
+    """Read `ID`, `ID@name` or `ID@field=value,...`.
+
+    >>> parse_task("Hopper-v5@moon").variant.gravity
+    0.1654
+    """
+    identifier, _, spelling = text.strip().partition("@")
+    if not identifier:
+        raise EvergaitError(f"task {text!r}: empty name; write a Gymnasium id such as Hopper-v5")
+    variant = Variant()
+    for part in filter(None, spelling.split(",")):
+        variant = _with_part(text, variant, part.strip())
+    return Task(identifier, variant)
+
+
+def _with_part(text: str, variant: Variant, part: str) -> Variant:
+    key, equals, value = part.partition("=")
+    if not equals:
+        if key not in VARIANTS:
+            raise EvergaitError(f"task {text!r}: no variant is called {key!r}{nearest(key, VARIANTS)}")
+        named = VARIANTS[key]
+        changes = {name: getattr(named, name) for name in _FIELDS if getattr(named, name) != _DEFAULTS[name]}
+        return dataclasses.replace(variant, **changes)
+    if key not in _FIELDS:
+        raise EvergaitError(f"task {text!r}: a variant has no field {key!r}{nearest(key, _FIELDS)}")
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    positive = key in ("mass", "strength", "friction")
+    if not 0.0 <= number < float("inf") or (positive and number == 0.0):
+        bound = "above 0" if positive else "of at least 0"
+        raise EvergaitError(f"task {text!r}: {key} is {value!r}; it must be a finite number {bound}")
+    return dataclasses.replace(variant, **{key: number})
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """End of an error message: the nearest known name, or all of them.
+
+    >>> nearest("repaly", ["naive", "replay"])
+    "; did you mean 'replay'?"
+    """
+    known = list(known)
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"

@@ -1,0 +1,67 @@
+"""What the policy must know of a task: sizes of observation and action, action bounds, time limit."""
+
+import functools
+import warnings
+from dataclasses import dataclass
+
+import gymnasium
+import numpy as np
+
+from evergait.tasks.base import Task, nearest
+from evergait.types import EvergaitError, Float32
+
+
+@dataclass(frozen=True)
+class Spaces:
+    """Observation and action of one task, as the policy sees them."""
+
+    n_observations: int
+    n_actions: int
+    """Outputs of the head that the task uses: the action's size, or the number of discrete actions."""
+    discrete: bool
+    discrete_start: int
+    action_middle: Float32
+    action_half_range: Float32
+    n_steps: int
+    """Time limit of an episode in environment steps; 0 where the environment has none."""
+
+
+@functools.cache
+def spaces(task: Task) -> Spaces:
+    """Ask Gymnasium; refuse what a policy of flat vectors cannot serve."""
+    env = make(task)
+    try:
+        observation, action, spec = env.observation_space, env.action_space, env.spec
+    finally:
+        env.close()
+    if not isinstance(observation, gymnasium.spaces.Box) or len(observation.shape) != 1:
+        what = f"{type(observation).__name__}{observation.shape or ''}"
+        raise EvergaitError(f"task {task.name!r}: its observations are {what}; a policy needs a vector (1-D Box)")
+    n_steps = (spec.max_episode_steps or 0) if spec else 0
+    n_observations = observation.shape[0]
+    if isinstance(action, gymnasium.spaces.Discrete):
+        n, start = int(action.n), int(action.start)
+        none = np.zeros(n, np.float32)
+        return Spaces(n_observations, n, True, start, none, np.ones(n, np.float32), n_steps)
+    if not isinstance(action, gymnasium.spaces.Box) or len(action.shape) != 1:
+        what = f"{type(action).__name__}{action.shape or ''}"
+        raise EvergaitError(f"task {task.name!r}: its actions are {what}; a policy needs a 1-D Box or Discrete")
+    low, high = action.low.astype(np.float64), action.high.astype(np.float64)
+    bounded = np.isfinite(low) & np.isfinite(high)
+    middle = np.where(bounded, (low + high) / 2, 0.0).astype(np.float32)
+    half = np.where(bounded, (high - low) / 2, 1.0).astype(np.float32)
+    return Spaces(n_observations, action.shape[0], False, 0, middle, half, n_steps)
+
+
+def make(task: Task) -> gymnasium.Env[object, object]:
+    """`gymnasium.make` for a task's id, without its variant, with errors that speak."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return gymnasium.make(task.id, disable_env_checker=True)
+    except gymnasium.error.UnregisteredEnv as error:
+        raise EvergaitError(
+            f"task {task.name!r}: Gymnasium has no environment {task.id!r}{nearest(task.id, gymnasium.registry)[:300]}"
+        ) from error
+    except (gymnasium.error.Error, ImportError) as error:
+        raise EvergaitError(f"task {task.name!r}: Gymnasium cannot make it: {error}") from error
