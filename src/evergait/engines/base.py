@@ -10,34 +10,10 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from evergait.policy import Network
 from evergait.random import Noise
 from evergait.tasks import Task
-from evergait.types import Bool, Float32, Float64, Int32, Int64, UInt32
-
-
-@dataclass(frozen=True)
-class Network:
-    """The layers of θ that are active for one task, and what surrounds them."""
-
-    layers: Int64
-    """(n_layers, 5): offset of the weight (n_out, n_in) in θ, offset of the bias, n_in, n_out, activation code."""
-    action_middle: Float32
-    action_half_range: Float32
-    discrete: bool = False
-    discrete_start: int = 0
-    mean: Float64 | None = None
-    """Observation normalisation: (observation − mean) · scale, in float64, before the cast to float32."""
-    scale: Float64 | None = None
-
-    @property
-    def n_observations(self) -> int:
-        """Size of the observation."""
-        return int(self.layers[0, 2])
-
-    @property
-    def n_actions(self) -> int:
-        """Outputs of the head that this task uses."""
-        return int(self.layers[-1, 3])
+from evergait.types import Bool, Float32, Float64, Int32, UInt32
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Tasks, their variants and named streams."""
 
-from evergait.tasks.base import VARIANTS, Task, Variant, nearest, parse_task
+from evergait.tasks.base import VARIANTS, Task, Variant, parse_task
 from evergait.tasks.spaces import Spaces, make, spaces
 from evergait.tasks.streams import PAPER_ORDERS, PAPER_TASKS, STREAMS, all_orders, parse_stream
 
@@ -14,7 +14,6 @@ __all__ = [
     "Variant",
     "all_orders",
     "make",
-    "nearest",
     "parse_stream",
     "parse_task",
     "spaces",

@@ -1,11 +1,10 @@
 """A task is a Gymnasium id plus an optional variant, spelt `Hopper-v5` or `Hopper-v5@gravity=0.5,friction=0.8`."""
 
 import dataclasses
-import difflib
 import functools
-from collections.abc import Iterable
 from dataclasses import dataclass
 
+from evergait.names import nearest
 from evergait.types import EvergaitError
 
 
@@ -106,14 +105,3 @@ def _with_part(text: str, variant: Variant, part: str) -> Variant:
         bound = "above 0" if positive else "of at least 0"
         raise EvergaitError(f"task {text!r}: {key} is {value!r}; it must be a finite number {bound}")
     return dataclasses.replace(variant, **{key: number})
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """End of an error message: the nearest known name, or all of them.
-
-    >>> nearest("repaly", ["naive", "replay"])
-    "; did you mean 'replay'?"
-    """
-    known = list(known)
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import gymnasium
 import numpy as np
 
-from evergait.tasks.base import Task, nearest
+from evergait.names import nearest
+from evergait.tasks.base import Task
 from evergait.types import EvergaitError, Float32
 
 

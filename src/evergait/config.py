@@ -1,0 +1,147 @@
+"""The settings of a run: one frozen dataclass, written as TOML, set by flags, checked once."""
+
+import importlib.resources
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from evergait.data import from_data, require, to_data, to_toml
+from evergait.engines import EngineName, engine_name
+from evergait.files import read_bytes
+from evergait.methods import Method, Naive, Stage
+from evergait.names import nearest
+from evergait.optimizers import Optimizer, Plain
+from evergait.policy import Policy, PolicyConfig
+from evergait.shaping import Shaping
+from evergait.tasks import Task, parse_stream, parse_task
+from evergait.types import EvergaitError
+
+FORMAT = 1
+PRESETS = importlib.resources.files("evergait") / "presets"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """When and how the unperturbed policy is measured."""
+
+    every: int = 10
+    """Generations between evaluations; there is always one before the first and after the last generation."""
+    episodes: int = 10
+    """Episodes per task, with the same seeds every time."""
+    random_policies: int = 20
+    """Fresh initialisations whose mean return is forward transfer's zero."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """A run: one policy, one stream, one method."""
+
+    stream: tuple[str, ...] = ("Hopper-v5", "Swimmer-v5", "Walker2d-v5")
+    """Tasks in the order of training: Gymnasium ids, with variants if wanted (Hopper-v5@gravity=0.5); or the name of a
+    stream (`evergait tasks` lists them), or the paper's letters (H>S>W)."""
+    tasks: tuple[str, ...] = ()
+    """Further tasks that the policy knows and is evaluated on, beside those of the stream."""
+    seed: int = 0
+    """Decides every random number of the run."""
+    generations: int = 1000
+    """Generations per task, K."""
+    pairs: int = 384
+    """Mirrored pairs ±ε per generation; the population λ is twice this."""
+    sigma: float = 0.1
+    """Standard deviation of the perturbations, σ."""
+    shaping: Shaping = "centered-ranks"
+    """How returns become utilities."""
+    episodes: int = 1
+    """Episodes per candidate; their mean return is its fitness."""
+    horizon: int = 0
+    """Cut training episodes after this many steps; 0 leaves the task's own limit."""
+    adaptive_horizon: bool = False
+    """Cut training episodes at twice the mean length of the generation before (Salimans et al. 2017)."""
+    healthy_bonus: dict[str, float] = field(default_factory=dict)
+    """Factor on a task's healthy bonus in training, such as Hopper-v5 0.5; evaluation always has all of it."""
+    perturb: Literal["active", "all"] = "active"
+    """Whether candidates perturb only the parameters that their task uses, or all, idle ones too."""
+    carry: Literal["last", "best"] = "last"
+    """Which θ of a task the next one starts from: the last, or the best evaluated on it."""
+    engine: EngineName = "auto"
+    """What simulates episodes; auto takes the fastest that supports the task."""
+    policy: PolicyConfig = PolicyConfig()
+    optimizer: Optimizer = Plain()
+    method: Method = Naive()
+    evaluation: Evaluation = Evaluation()
+
+    @property
+    def stream_tasks(self) -> tuple[Task, ...]:
+        """The stream, parsed."""
+        return parse_stream(self.stream)
+
+    def stages(self) -> tuple[Stage, ...]:
+        """The phases of this run, in order."""
+        return self.method.stages(self.stream_tasks, self.pairs, self.seed)
+
+    def build_policy(self) -> Policy:
+        """The policy for all tasks of this run."""
+        return Policy.build(self.policy, (*self.stream_tasks, *map(parse_task, self.tasks)))
+
+    def check(self) -> None:
+        """Raise EvergaitError for the first setting that cannot work, before any work starts."""
+        require(0 <= self.seed < 2**64, "seed", self.seed, "from 0 to 2⁶⁴ - 1")
+        require(1 <= self.generations < 2**32, "generations", self.generations, "at least 1")
+        require(1 <= self.pairs < 2**31, "pairs", self.pairs, "at least 1 (the population is two per pair)")
+        require(self.sigma > 0, "sigma", self.sigma, "above 0")
+        require(self.episodes >= 1, "episodes", self.episodes, "at least 1")
+        require(self.horizon >= 0, "horizon", self.horizon, "at least 0")
+        require(self.evaluation.every >= 1, "evaluation.every", self.evaluation.every, "at least 1")
+        require(self.evaluation.episodes >= 1, "evaluation.episodes", self.evaluation.episodes, "at least 1")
+        randoms = self.evaluation.random_policies
+        require(randoms >= 1, "evaluation.random_policies", randoms, "at least 1")
+        self.policy.check()
+        self.optimizer.check()
+        stages = self.stages()
+        self.method.check(stages)
+        policy = self.build_policy()
+        assert policy.n_parameters  # noqa: S101 - asks Gymnasium for every task's spaces, which refuses what has none
+        names = [task.name for task in policy.tasks]
+        for name, factor in self.healthy_bonus.items():
+            if name not in names:
+                raise EvergaitError(f"healthy_bonus: the run has no task {name!r}{nearest(name, names)}")
+            require(factor >= 0, f"healthy_bonus.{name}", factor, "at least 0")
+        for task in policy.tasks:
+            engine_name(self.engine, task)
+
+    def to_toml(self) -> str:
+        """This config as a TOML file."""
+        return to_toml({"format": FORMAT, **to_data(self)})
+
+
+def read_config(path: Path, base: Config | None = None) -> Config:
+    """A config from a TOML file; fields that it lacks come from `base`, or are the defaults."""
+    try:
+        data = tomllib.loads(read_bytes(path).decode())
+    except (ValueError, RecursionError) as error:
+        raise EvergaitError(f"{path}: is not valid TOML: {error}") from error
+    return config_from_data(data, str(path), base)
+
+
+def preset(name: str) -> Config:
+    """A config that ships with the package."""
+    known = sorted(file.name.removesuffix(".toml") for file in PRESETS.iterdir() if file.name.endswith(".toml"))
+    if name not in known:
+        raise EvergaitError(f"preset: there is no preset {name!r}{nearest(name, known)}")
+    return config_from_data(tomllib.loads((PRESETS / f"{name}.toml").read_text()), name)
+
+
+def config_from_data(data: Mapping[str, Any], where: str, base: Config | None = None) -> Config:
+    """A config from parsed TOML; `preset = "name"` in it is what the rest of it changes."""
+    data = dict(data)
+    version = data.pop("format", FORMAT)
+    if not isinstance(version, int) or not 1 <= version <= FORMAT:
+        raise EvergaitError(f"{where}: format is {version!r}; this evergait reads format 1 to {FORMAT}")
+    if "preset" in data:
+        base = preset(str(data.pop("preset")))
+    try:
+        return from_data(Config, data, base=base or Config())
+    except EvergaitError as error:
+        raise EvergaitError(f"{where}: {error}") from error

@@ -1,0 +1,118 @@
+"""The ledger of a phase: every evaluation of the unperturbed policy, one JSON line each; all metrics come from it.
+
+The first line tells what phase it is; in the first phase of a stream it also has the returns of random policies.
+Then, per evaluation: {"generation": g, "evaluations": {task: {"returns": [...], "lengths": [...]}}, "steps": {...},
+"diverged": n}, where steps are environment steps since the evaluation before.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evergait.files import canonical_json
+from evergait.types import EvergaitError, Float64
+
+FORMAT = 1
+STEP_KINDS = ("training", "replay", "evaluation")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One evaluation of the unperturbed policy on every task."""
+
+    generation: int
+    returns: Mapping[str, Sequence[float]]
+    """Task name → return of each episode."""
+    lengths: Mapping[str, Sequence[int]]
+    """Task name → environment steps of each episode."""
+    steps: Mapping[str, int]
+    """Environment steps since the evaluation before, by kind: training, replay, evaluation."""
+    diverged: int = 0
+    """Training episodes since the evaluation before whose physics diverged."""
+
+    def mean(self, task: str) -> float:
+        """Mean return over the episodes."""
+        return float(np.mean(self.returns[task]))
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All evaluations of one phase."""
+
+    stage: int
+    learning: tuple[str, ...]
+    """Names of the tasks that the phase learns."""
+    tasks: tuple[str, ...]
+    """Names of all tasks that are evaluated."""
+    random_returns: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Task name → mean return of each random policy; only in the first phase of a stream."""
+    records: tuple[Record, ...] = ()
+
+    @property
+    def generations(self) -> list[int]:
+        """The generations at which the policy was evaluated."""
+        return [record.generation for record in self.records]
+
+    def curve(self, task: str) -> Float64:
+        """(n_records,) mean returns on a task."""
+        return np.array([record.mean(task) for record in self.records])
+
+    def total_steps(self) -> dict[str, int]:
+        """Environment steps of the whole phase by kind."""
+        return {kind: sum(record.steps.get(kind, 0) for record in self.records) for kind in STEP_KINDS}
+
+
+def header_line(ledger: Ledger) -> bytes:
+    """The first line of a ledger file."""
+    head = {"ledger": FORMAT, "stage": ledger.stage, "learning": list(ledger.learning), "tasks": list(ledger.tasks)}
+    if ledger.random_returns:
+        head["random_returns"] = {task: list(values) for task, values in ledger.random_returns.items()}
+    return f"{canonical_json(head)}\n".encode()
+
+
+def record_line(record: Record) -> bytes:
+    """A further line of a ledger file."""
+    evaluations = {
+        task: {"returns": list(record.returns[task]), "lengths": list(record.lengths[task])} for task in record.returns
+    }
+    data = {"generation": record.generation, "evaluations": evaluations, "steps": dict(record.steps)}
+    return f"{canonical_json({**data, 'diverged': record.diverged})}\n".encode()
+
+
+def parse_ledger(content: bytes, path: Path) -> Ledger:
+    """Read a ledger file's content; an error names the file and line."""
+    number = 0
+    try:
+        lines = content.decode().splitlines()
+        for number, line in enumerate(lines, 1):
+            data = json.loads(line)
+            if number == 1:
+                ledger = _parse_head(data)
+                records = []
+            else:
+                records.append(_parse_record(data, ledger.tasks))
+        return Ledger(ledger.stage, ledger.learning, ledger.tasks, ledger.random_returns, tuple(records))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UnboundLocalError) as error:
+        raise EvergaitError(f"{path}, line {number}: is not a ledger line ({error}); it was damaged or edited") from error
+
+
+def _parse_head(data: Any) -> Ledger:
+    if data["ledger"] > FORMAT:
+        raise ValueError(f"it has format {data['ledger']}, this evergait reads up to {FORMAT}")
+    random_returns = {str(task): [float(r) for r in values] for task, values in data.get("random_returns", {}).items()}
+    return Ledger(int(data["stage"]), tuple(data["learning"]), tuple(data["tasks"]), random_returns)
+
+
+def _parse_record(data: Any, tasks: Sequence[str]) -> Record:
+    evaluations = data["evaluations"]
+    return Record(
+        int(data["generation"]),
+        {task: [float(r) for r in evaluations[task]["returns"]] for task in tasks},
+        {task: [int(n) for n in evaluations[task]["lengths"]] for task in tasks},
+        {str(kind): int(n) for kind, n in data["steps"].items()},
+        int(data["diverged"]),
+    )

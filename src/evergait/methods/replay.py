@@ -1,0 +1,70 @@
+"""Joint replay (the paper's section 3): extra evaluations on earlier tasks, ranked together with the current ones."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from evergait.data import require
+from evergait.methods.base import Batch, Method, Stage
+from evergait.methods.naive import Naive
+from evergait.shaping import Shaping, shape
+from evergait.types import EvergaitError, Float64
+
+
+@dataclass(frozen=True)
+class Replay(Method, name="replay"):
+    """Adds `budget` evaluations on earlier tasks to every generation."""
+
+    budget: int = 192
+    """Extra evaluations per generation, an even number: they come in mirrored pairs."""
+    budget_is: Literal["total", "per-task"] = "total"
+    """Whether earlier tasks share the budget (evenly, the remainder to the earliest) or each gets all of it."""
+    ranks: Literal["joint", "per-task"] = "joint"
+    """Whether fitness is ranked over all evaluations together, or for each task on its own."""
+    update: Literal["active", "shared"] = "active"
+    """Whether replayed candidates update all of their task's parameters, or only those shared with other tasks."""
+    weight: float = 1.0
+    """Factor on the gradient of the replayed part."""
+
+    def check(self, stages: Sequence[Stage]) -> None:
+        """Raise EvergaitError for a budget that cannot be spent."""
+        require(self.weight > 0, "method.weight", self.weight, "above 0")
+        n_members = 2 * stages[0].n_pairs
+        require(
+            2 <= self.budget <= n_members and self.budget % 2 == 0,
+            "method.budget",
+            self.budget,
+            f"an even number from 2 to the population of {n_members} (mirrored pairs)",
+        )
+        if not any(stage.earlier for stage in stages):
+            raise EvergaitError(
+                f"method: replay needs an earlier task, and the stream {stages[0].name!r} has none; "
+                "add a task to the stream or use --method naive"
+            )
+
+    def settings(self, stage: Stage) -> Mapping[str, Any]:
+        """With nothing to replay, a phase is a naive one and shared with it."""
+        return super().settings(stage) if stage.earlier else Naive().settings(stage)
+
+    def plan(self, stage: Stage, generation: int) -> tuple[Batch, ...]:
+        """The whole population on the current task, and the budget on earlier ones."""
+        current = Batch(stage.task, stage.n_pairs)
+        n_earlier, n_pairs = len(stage.earlier), self.budget // 2
+        if not n_earlier:
+            return (current,)
+        if self.budget_is == "per-task":
+            shares = [n_pairs] * n_earlier
+        else:
+            shares = [n_pairs // n_earlier + (i < n_pairs % n_earlier) for i in range(n_earlier)]
+        replayed = (
+            Batch(task, share, replay=True, update=self.update, weight=self.weight)
+            for task, share in zip(stage.earlier, shares, strict=True)
+            if share
+        )
+        return (current, *replayed)
+
+    def utilities(self, batches: Sequence[Batch], fitness: Sequence[Float64], shaping: Shaping) -> list[Float64]:
+        """Ranks over all members, or per task."""
+        if self.ranks == "joint":
+            return super().utilities(batches, fitness, shaping)
+        return [shape(part, shaping) for part in fitness]
