@@ -29,10 +29,12 @@ class Evaluator:
     config: Evaluation
     seed: int
 
-    def episodes(self, theta: Float32, task: Task, statistics: Statistics, n_episodes: int) -> Episodes:
-        """The request for n episodes of the unperturbed policy."""
+    def episodes(
+        self, theta: Float32, task: Task, statistics: Statistics, n_episodes: int, simulated: Task | None = None
+    ) -> Episodes:
+        """The request for n episodes of the unperturbed policy, if wanted in a variant of the task."""
         return Episodes(
-            task,
+            simulated or task,
             self.policy.network(task, statistics),
             theta,
             sigma=0.0,

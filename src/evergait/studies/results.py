@@ -47,7 +47,7 @@ class Results:
 
     @cached_property
     def baselines(self) -> Mapping[int, Mapping[str, Ledger]]:
-        """Seed → task → ledger of its single-task phase; a naive stream's first phase serves where there is no own one."""
+        """Seed → task → ledger of its single-task phase; a stream's first phase serves where it has none of its own."""
         found: dict[int, dict[str, Ledger]] = {}
         for entry in sorted(self.entries, key=lambda entry: entry.condition != "single"):
             first = entry.run.ledgers[0]
