@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import tyro
 
 import evergait
-
 from evergait.commands.base import errors
 from evergait.commands.evaluate import Eval
 from evergait.commands.export import Export
