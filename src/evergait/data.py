@@ -155,7 +155,7 @@ def _write_table(data: Mapping[str, Any], prefix: str, put: Callable[[str], None
         if not isinstance(value, Mapping):
             put(f"{_key(key)} = {_value(value)}")
     for key, value in data.items():
-        if isinstance(value, Mapping) and value:
+        if isinstance(value, Mapping):
             put(f"\n[{prefix}{_key(key)}]")
             _write_table(value, f"{prefix}{_key(key)}.", put)
 

@@ -9,8 +9,9 @@ from evergait.engines.base import Episodes, Outcome
 from evergait.engines.mujoco_library import quiet
 from evergait.engines.mujoco_simulation import Simulation
 from evergait.engines.mujoco_tasks import RULES
+from evergait.names import nearest
 from evergait.random import OBSERVATION_NOISE, Noise
-from evergait.tasks import Task, make, nearest
+from evergait.tasks import Task, make
 from evergait.tasks.variants import unsupported
 from evergait.types import Float64, Int64
 
