@@ -32,6 +32,8 @@ class Evaluation:
     """Episodes per task, with the same seeds every time."""
     random_policies: int = 20
     """Fresh initialisations whose mean return is forward transfer's zero."""
+    snapshots: int = 2
+    """How many θ are kept between the start and the end of a phase, evenly spaced, to look at later."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,10 @@ class Config:
     """Which θ of a task the next one starts from: the last, or the best evaluated on it."""
     engine: EngineName = "auto"
     """What simulates episodes; auto takes the fastest that supports the task."""
-    policy: PolicyConfig = PolicyConfig()
-    optimizer: Optimizer = Plain()
-    method: Method = Naive()
-    evaluation: Evaluation = Evaluation()
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    optimizer: Optimizer = field(default_factory=Plain)
+    method: Method = field(default_factory=Naive)
+    evaluation: Evaluation = field(default_factory=Evaluation)
 
     @property
     def stream_tasks(self) -> tuple[Task, ...]:
@@ -97,6 +99,7 @@ class Config:
         require(self.evaluation.episodes >= 1, "evaluation.episodes", self.evaluation.episodes, "at least 1")
         randoms = self.evaluation.random_policies
         require(randoms >= 1, "evaluation.random_policies", randoms, "at least 1")
+        require(self.evaluation.snapshots >= 0, "evaluation.snapshots", self.evaluation.snapshots, "at least 0")
         self.policy.check()
         self.optimizer.check()
         stages = self.stages()

@@ -22,7 +22,7 @@ class Family:
     """Base of a family; direct subclasses open a family, their subclasses join it."""
 
     name: ClassVar[str] = ""
-    members: ClassVar[dict[str, type[Self]]]  # type: ignore[misc]  # one dictionary per family, of that family's classes
+    members: ClassVar[dict[str, type[Any]]]
 
     def __init_subclass__(cls, name: str = "") -> None:
         if Family in cls.__bases__:
@@ -36,7 +36,8 @@ class Family:
         """The member with that name, or an error that names the nearest."""
         if name not in cls.members:
             raise EvergaitError(f"{where}: there is no {where.split('.')[-1]} {name!r}{nearest(name, cls.members)}")
-        return cast("type[Self]", cls.members[name])
+        member: type[Self] = cls.members[name]
+        return member
 
 
 def to_data(value: Any) -> Any:
@@ -74,7 +75,7 @@ def from_data(cls: type[T], data: object, where: str = "", base: T | None = None
         elif base is not None:
             cls = type(base)
     hints = typing.get_type_hints(cls)
-    fields = [field.name for field in dataclasses.fields(cast(Any, cls))]
+    fields = [field.name for field in dataclasses.fields(cast("Any", cls))]
     values = {name: getattr(base, name) for name in fields} if base is not None else {}
     for key, value in data.items():
         path = f"{where}.{key}" if where else str(key)
@@ -84,7 +85,7 @@ def from_data(cls: type[T], data: object, where: str = "", base: T | None = None
     try:
         return cls(**values)
     except TypeError as error:
-        missing = [f.name for f in dataclasses.fields(cast(Any, cls)) if f.name not in values]
+        missing = [f.name for f in dataclasses.fields(cast("Any", cls)) if f.name not in values]
         raise EvergaitError(f"{where or 'config'}: needs {', '.join(missing)}") from error
 
 
@@ -92,7 +93,7 @@ def _convert(hint: Any, value: Any, path: str, base: Any) -> Any:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         return None if value is None else _convert(arguments[0], value, path, base)
-    if dataclasses.is_dataclass(hint) or (isinstance(hint, type) and issubclass(hint, Family)):
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         if isinstance(value, str) and issubclass(hint, Family):
             value = {"name": value}
         return from_data(hint, value, path, base)
@@ -154,7 +155,7 @@ def _write_table(data: Mapping[str, Any], prefix: str, put: Callable[[str], None
         if not isinstance(value, Mapping):
             put(f"{_key(key)} = {_value(value)}")
     for key, value in data.items():
-        if isinstance(value, Mapping) and value:
+        if isinstance(value, Mapping):
             put(f"\n[{prefix}{_key(key)}]")
             _write_table(value, f"{prefix}{_key(key)}.", put)
 

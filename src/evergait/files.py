@@ -88,15 +88,16 @@ def _digest(tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> str:
     for name in sorted(tensors):
         tensor = tensors[name]
         whole.update(f"{name}{tensor.dtype.str}{tensor.shape}".encode())
-        whole.update(np.ascontiguousarray(tensor).tobytes())
+        whole.update(tensor.tobytes())
     return whole.hexdigest()
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> None:
     """Named arrays and text to a .safetensors file with a digest of both in its header, atomically."""
-    contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-    metadata = {**metadata, "sha256": _digest(contiguous, metadata)}
-    write_atomically(path, safetensors.numpy.save(contiguous, metadata))
+    contiguous = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
+    # one entry, for the library writes several in random order
+    header = {"evergait": canonical_json({**metadata, "sha256": _digest(contiguous, metadata)})}
+    write_atomically(path, safetensors.numpy.save(contiguous, header))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
@@ -104,10 +105,10 @@ def read_tensors(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
     read_bytes(path)  # for its checks
     try:
         with safetensors.safe_open(path, "numpy") as file:
-            metadata = dict(file.metadata() or {})
+            metadata = dict(json.loads((file.metadata() or {})["evergait"]))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-    except (safetensors.SafetensorError, ValueError, OSError) as error:
-        raise EvergaitError(f"{path}: is not a whole .safetensors file: {error}") from error
+    except (safetensors.SafetensorError, ValueError, KeyError, TypeError, RecursionError, OSError) as error:
+        raise EvergaitError(f"{path}: is not a whole .safetensors file of evergait's: {error}") from error
     expected = metadata.pop("sha256", "")
     if _digest(tensors, metadata) != expected:
         raise EvergaitError(f"{path}: its content does not match its own digest; it was damaged or edited")

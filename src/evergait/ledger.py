@@ -97,7 +97,9 @@ def parse_ledger(content: bytes, path: Path) -> Ledger:
                 records.append(_parse_record(data, ledger.tasks))
         return Ledger(ledger.stage, ledger.learning, ledger.tasks, ledger.random_returns, tuple(records))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UnboundLocalError) as error:
-        raise EvergaitError(f"{path}, line {number}: is not a ledger line ({error}); it was damaged or edited") from error
+        raise EvergaitError(
+            f"{path}, line {number}: is not a ledger line ({error}); it was damaged or edited"
+        ) from error
 
 
 def _parse_head(data: Any) -> Ledger:

@@ -1,5 +1,6 @@
 """Gradient → step. All ascend; all work on the parameters that a generation touched and leave the others alone."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from evergait.data import Family, require
 from evergait.types import Bool, Float32, Float64
 
-State = dict[str, Float64]
+State = Mapping[str, Float64]
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class Optimizer(Family):
 
     def update(self, theta: Float32, gradient: Float64, touched: Bool, state: State) -> tuple[Float32, State]:
         """One ascent of θ, in float64 and rounded once; untouched parameters and their state stay as they are."""
-        part = {key: value[touched] if value.ndim else value for key, value in state.items()}
-        step, part = self.step(gradient[touched], part)
+        before = {key: value[touched] if value.ndim else value for key, value in state.items()}
+        step, part = self.step(gradient[touched], before)
         after = theta.copy()
         after[touched] = (1 - self.weight_decay) * theta[touched].astype(np.float64) + step
         return after, {key: _put(state[key], touched, value) for key, value in part.items()}

@@ -6,6 +6,7 @@ order of the stream. Initial numbers belong to a layer's name: adding tasks chan
 """
 
 import functools
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -16,7 +17,7 @@ from evergait import _native
 from evergait.data import require
 from evergait.random import INITIAL_WEIGHTS, Noise, layer_index, uniform
 from evergait.tasks import Task, spaces
-from evergait.types import Float32, Float64, Int64
+from evergait.types import Float32, Float64, Int32, Int64
 
 Activation = Literal["linear", "relu", "tanh"]
 ACTIVATIONS: tuple[Activation, ...] = ("linear", "relu", "tanh")  # positions are the native core's codes
@@ -114,7 +115,7 @@ class Policy:
         """Every layer by name, in the order of θ."""
         config = self.config
         widths = (config.input_width, *config.hidden)
-        shapes = {f"hidden.{i}": shape for i, shape in enumerate(zip(widths[:-1], widths[1:], strict=True))}
+        shapes = {f"hidden.{i}": shape for i, shape in enumerate(itertools.pairwise(widths))}
         if config.heads == "shared":
             shapes["head"] = (widths[-1], max(spaces(task).n_actions for task in self.tasks))
         for task in self.tasks:
@@ -219,7 +220,7 @@ class Statistics:
         variance = np.maximum(squares / count - mean * mean, 1e-6)
         return mean, 1 / np.sqrt(variance)
 
-    def add(self, task: Task, lengths: Float64, sums: Float64) -> "Statistics":
+    def add(self, task: Task, lengths: Int32, sums: Float64) -> "Statistics":
         """Add rows (n,) and (n, 2, n_observations), in row order."""
         added = np.zeros_like(self.sums[task.name])
         for length, row in zip(lengths, sums, strict=True):

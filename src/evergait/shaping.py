@@ -48,7 +48,8 @@ def nes(fitness: Float64) -> Float64:
     place = n - mean_ranks(fitness)  # 1 is best
     # math.log, for NumPy's own logarithm depends on the machine's vector instructions in the last bit
     weight = np.array([max(0.0, math.log(n / 2 + 1) - math.log(p)) for p in place])
-    return n * weight / weight.sum() - 1
+    utilities: Float64 = n * weight / weight.sum() - 1
+    return utilities
 
 
 SHAPINGS: dict[str, Callable[[Float64], Float64]] = {

@@ -1,4 +1,4 @@
-"""Sequential ES without any protection: the paper's shared-head baseline, and the single-task run on a stream of one."""
+"""Sequential ES without any protection: the paper's baseline, and on a stream of one its single-task run."""
 
 from dataclasses import dataclass
 

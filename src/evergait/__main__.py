@@ -1,0 +1,7 @@
+"""`python -m evergait`."""
+
+import sys
+
+from evergait.cli import main
+
+sys.exit(main())

@@ -1,0 +1,51 @@
+"""The command line: parse, call, print. Mistakes of the user end in one clear sentence and exit code 2."""
+
+import sys
+from typing import Annotated, Any
+
+import tyro
+
+import evergait
+from evergait.commands.base import errors
+from evergait.commands.evaluate import Eval
+from evergait.commands.export import Export
+from evergait.commands.inspect import Doctor, Methods, Tasks
+from evergait.commands.show import Show
+from evergait.commands.train import Train, base_settings
+from evergait.commands.verify import Verify
+from evergait.types import EvergaitError
+
+COMMANDS: tuple[type[Any], ...] = (Show, Eval, Verify, Export, Tasks, Methods, Doctor)
+
+
+def parse(arguments: list[str]) -> Any:
+    """The command that the arguments spell; `train` starts from its preset, file, method and optimizer."""
+    settings = base_settings(arguments if arguments[:1] == ["train"] else [])
+    default = Train(
+        out=tyro.MISSING,
+        settings=settings,
+        chosen_method=settings.method.name,
+        chosen_optimizer=settings.optimizer.name,
+    )
+    union: Any = Annotated[Train, tyro.conf.subcommand("train", default=default)]
+    for command in COMMANDS:
+        union |= Annotated[command, tyro.conf.subcommand(command.__name__.lower())]
+    return tyro.cli(union, args=arguments, prog="evergait", description=evergait.__doc__)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command."""
+    try:
+        command = parse(sys.argv[1:] if arguments is None else arguments)
+        code: int = command.run()
+        return code
+    except EvergaitError as error:
+        errors.print(f"evergait: {error}", style="red", markup=False, soft_wrap=True)
+        return 2
+    except BrokenPipeError:  # `evergait show | head`
+        sys.stderr.close()
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""Where commands print, and the tables that they share."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+console = Console(highlight=False)
+"""Results, on standard output."""
+errors = Console(stderr=True, highlight=False)
+"""Progress and errors, on standard error."""
+
+
+def print_json(data: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Plain JSON on standard output, for programs."""
+    console.out(json.dumps(data, indent=2, ensure_ascii=False), highlight=False)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table; all columns but the first that hold numbers are right-aligned, and no name is read as markup."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, title_style="bold")
+    texts = [[_text(cell) for cell in row] for row in rows]
+    for i, column in enumerate(columns):
+        numeric = all(row[i].replace(",", "").lstrip("+-−").replace(".", "").isdigit() for row in texts if row[i])
+        table.add_column(column, justify="right" if numeric and texts else "left")
+    for row in texts:
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def _text(cell: object) -> str:
+    if isinstance(cell, float):
+        return f"{cell:,.1f}" if abs(cell) >= 100 else f"{cell:.3f}"
+    return f"{cell:,}" if isinstance(cell, int) else str(cell)

@@ -1,0 +1,93 @@
+"""`evergait eval`: a run's policy on any task, engine and number of episodes."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import tyro
+
+from evergait.commands.base import print_json, print_table
+from evergait.config import Evaluation
+from evergait.data import require
+from evergait.engines import EngineName, engine_name
+from evergait.evaluate import Evaluator
+from evergait.policy import Policy
+from evergait.run import Run, default_threads
+from evergait.state import State
+from evergait.tasks import Task, parse_task
+from evergait.types import EvergaitError, Float32
+from evergait.workers import LocalWorkers
+
+
+@dataclass(frozen=True)
+class Eval:
+    """Evaluate the unperturbed policy of a run."""
+
+    folder: tyro.conf.Positional[Path]
+    """Folder of a run."""
+    task: tuple[str, ...] = ()
+    """Tasks; all that the policy knows if not given. A variant of a known task uses that task's layers."""
+    stage: int = 0
+    """After which phase of the stream, from 1; 0 is the last one finished."""
+    which: Literal["last", "best"] = "last"
+    """The θ at the end of the phase, or its best evaluated one."""
+    engine: EngineName = "auto"
+    """What simulates episodes."""
+    episodes: int = 10
+    """Episodes per task."""
+    seed: int | None = None
+    """Seed of the episodes; the run's own if not given, which repeats its evaluation episodes."""
+    threads: int | None = None
+    """Threads; all processors if not given."""
+    json: bool = False
+    """Print JSON, for programs."""
+
+    def run(self) -> int:
+        """Evaluate and print."""
+        require(self.episodes >= 1, "episodes", self.episodes, "at least 1")
+        require(self.threads is None or self.threads >= 1, "threads", self.threads, "at least 1")
+        run = Run.load(self.folder)
+        require(0 <= self.stage <= len(run.phases), "stage", self.stage, f"from 0 to {len(run.phases)}")
+        state = run.state(self.stage - 1)
+        theta = state.best_theta if self.which == "best" else state.theta
+        tasks = [parse_task(name) for name in self.task] or list(run.policy.tasks)
+        workers = LocalWorkers(self.threads or default_threads())
+        try:
+            rows = [self._row(run, state, theta, task, workers) for task in tasks]
+        finally:
+            workers.close()
+        if self.json:
+            print_json(rows)
+        else:
+            columns = ["task", "engine", "mean", "sd", "min", "max", "mean length"]
+            print_table(f"{self.episodes} episodes per task", columns, [[row[c] for c in columns] for row in rows])
+        return 0
+
+    def _row(self, run: Run, state: State, theta: Float32, task: Task, workers: LocalWorkers) -> dict[str, object]:
+        known = known_task(run.policy, task)
+        engine = engine_name(self.engine, task)
+        seed = run.config.seed if self.seed is None else self.seed
+        evaluator = Evaluator(run.policy, {task: engine}, workers, Evaluation(episodes=self.episodes), seed)
+        request = evaluator.episodes(theta, known, state.statistics, self.episodes, simulated=task)
+        outcome = workers.run(engine, request)
+        returns = np.nan_to_num(outcome.returns, nan=0.0)
+        return {
+            "task": task.name,
+            "engine": engine,
+            "mean": float(returns.mean()),
+            "sd": float(returns.std()),
+            "min": float(returns.min()),
+            "max": float(returns.max()),
+            "mean length": float(outcome.lengths.mean()),
+            "returns": returns.tolist(),
+        }
+
+
+def known_task(policy: Policy, task: Task) -> Task:
+    """The task whose layers serve: the same, or the one with the same environment."""
+    same = [known for known in policy.tasks if known == task] or [k for k in policy.tasks if k.id == task.id]
+    if not same:
+        names = ", ".join(known.name for known in policy.tasks)
+        raise EvergaitError(f"task {task.name!r}: the policy has no input layer for it; it knows {names}")
+    return same[0]

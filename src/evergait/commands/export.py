@@ -1,0 +1,36 @@
+"""`evergait export`: a run's policy as one file."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from evergait.commands.base import console
+from evergait.data import require
+from evergait.export import export_policy
+from evergait.run import Run
+from evergait.types import EvergaitError
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a run's policy to one .safetensors file with its layout in the header."""
+
+    folder: tyro.conf.Positional[Path]
+    """Folder of a run."""
+    output: Path = Path("policy.safetensors")
+    """File to write."""
+    stage: int = 0
+    """After which phase of the stream, from 1; 0 is the last one finished."""
+
+    def run(self) -> int:
+        """Write the file."""
+        run = Run.load(self.folder)
+        require(0 <= self.stage <= len(run.phases), "stage", self.stage, f"from 0 to {len(run.phases)}")
+        state = run.state(self.stage - 1)
+        try:
+            export_policy(self.output, run.policy, state.theta, state.statistics)
+        except OSError as error:
+            raise EvergaitError(f"output: {self.output} cannot be written: {error.strerror}") from error
+        console.print(f"Wrote {self.output} ({run.policy.n_parameters:,} parameters).", markup=False)
+        return 0

@@ -1,0 +1,79 @@
+"""`evergait verify`: recorded evaluations, played again in plain Gymnasium."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tyro
+
+from evergait.commands.base import console, errors, print_json, print_table
+from evergait.engines.gymnasium import replay_in_gymnasium
+from evergait.evaluate import evaluation_seeds
+from evergait.run import Run
+from evergait.types import EvergaitError
+
+
+@dataclass(frozen=True)
+class Verify:
+    """Play recorded evaluations again with gymnasium.make(...).step and compare them with the ledger.
+
+    Returns recorded by the mujoco and gymnasium engines must be equal to the last bit; those of the planar engine agree
+    to rounding, which a long episode amplifies, so there the mean must agree within the tolerance.
+    """
+
+    folder: tyro.conf.Positional[Path]
+    """Folder of a run."""
+    episodes: int = 0
+    """Episodes per task and phase; 0 plays all that were recorded."""
+    tolerance: float = 0.01
+    """Allowed difference of means for the planar engine, as a share of the recorded mean's size plus its spread."""
+    json: bool = False
+    """Print JSON, for programs."""
+
+    def run(self) -> int:
+        """Compare the last evaluation of every finished phase; exit code 1 if any disagrees."""
+        run = Run.load(self.folder)
+        if not run.phases:
+            raise EvergaitError(f"{self.folder}: no phase of this run is finished yet; there is nothing to verify")
+        rows = [row for stage in range(len(run.phases)) for row in self._stage(run, stage)]
+        agree = all(row["agrees"] for row in rows)
+        if self.json:
+            print_json({"agrees": agree, "rows": rows})
+        else:
+            columns = ["phase", "task", "engine", "recorded", "gymnasium", "equal episodes", "agrees"]
+            print_table(
+                "Recorded evaluations against plain Gymnasium", columns, [[r[c] for c in columns] for r in rows]
+            )
+            console.print("All agree." if agree else "Some disagree: the recorded returns cannot be reproduced here.")
+        return 0 if agree else 1
+
+    def _stage(self, run: Run, stage: int) -> list[dict[str, object]]:
+        state, record = run.state(stage), run.ledgers[stage].records[-1]
+        engines = run.phases[stage].identity()["engine"]
+        rows: list[dict[str, object]] = []
+        for task in run.policy.tasks:
+            recorded = np.array(record.returns[task.name])
+            n = min(self.episodes or len(recorded), len(recorded))
+            network = run.policy.network(task, state.statistics)
+            errors.print(f"phase {stage + 1}: {task.name}, {n} episodes", style="dim", markup=False)
+            seeds = evaluation_seeds(run.config.seed, task, len(recorded))[:n]
+            played = np.array([replay_in_gymnasium(network, state.theta, task, int(seed))[0] for seed in seeds])
+            recorded = recorded[:n]
+            if engines[task.name] == "planar":
+                allowed = self.tolerance * (abs(recorded.mean()) + 1) + 2 * recorded.std() / np.sqrt(n)
+                agrees = bool(abs(played.mean() - recorded.mean()) <= allowed)
+            else:
+                agrees = bool(np.array_equal(played, recorded))
+            rows.append(
+                {
+                    "phase": stage + 1,
+                    "task": task.name,
+                    "engine": engines[task.name],
+                    "recorded": float(recorded.mean()),
+                    "gymnasium": float(played.mean()),
+                    "equal episodes": f"{int((played == recorded).sum())}/{n}",
+                    "largest difference": float(np.abs(played - recorded).max()),
+                    "agrees": agrees,
+                }
+            )
+        return rows

@@ -1,0 +1,163 @@
+"""A run: a folder with its config, and the phases of its stream in a store.
+
+<out>/config.toml   the settings
+      run.json      hashes of the phases, in order
+      phases/       the store, unless another one is given
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from evergait.config import Config, read_config
+from evergait.data import to_data
+from evergait.files import read_json, sha256, write_atomically, write_json
+from evergait.ledger import Ledger
+from evergait.metrics import Metrics
+from evergait.phases import PhaseTrainer, plan_phases
+from evergait.policy import Policy
+from evergait.reference import choose_normaliser
+from evergait.signals import stop_at_safe_points
+from evergait.state import State
+from evergait.store import PhaseFolder, PhaseStore
+from evergait.train import Observer
+from evergait.types import EvergaitError, Float32
+from evergait.workers import LocalWorkers, Workers
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run has on disk; the phases that are not done yet are left out."""
+
+    path: Path
+    config: Config
+    phases: tuple[PhaseFolder, ...]
+
+    @staticmethod
+    def load(path: str | Path) -> "Run":
+        """Read a run's folder."""
+        path = Path(path)
+        if not (path / "run.json").exists():
+            raise EvergaitError(f"{path}: is not a run's folder (it has no run.json); `evergait train --out` makes one")
+        described = read_json(path / "run.json")
+        names, store = described.get("phases"), described.get("store")
+        if not isinstance(names, list) or not isinstance(store, str):
+            raise EvergaitError(f"{path / 'run.json'}: must have a list `phases` and a text `store`")
+        folders = [PhaseStore(path / store).folder(str(name)) for name in names]
+        return Run(path, read_config(path / "config.toml"), tuple(f for f in folders if f.is_done()))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every phase of the stream has been trained."""
+        return len(self.phases) == len(self.config.stages())
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The layout of θ."""
+        return self.config.build_policy()
+
+    @cached_property
+    def ledgers(self) -> tuple[Ledger, ...]:
+        """The evaluations of every finished phase."""
+        return tuple(phase.ledger() for phase in self.phases)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The evaluations of the last finished phase."""
+        self._require_phase()
+        return self.ledgers[-1]
+
+    def state(self, stage: int = -1) -> State:
+        """θ and statistics at the end of a stage."""
+        self._require_phase()
+        return State.load(*self.phases[stage].result())
+
+    @property
+    def theta(self) -> Float32:
+        """θ at the end of the last finished phase."""
+        return self.state().theta
+
+    @property
+    def theta_sha256(self) -> str:
+        """Digest of the bits of θ: equal for equal configs, whatever the threads, workers and interruptions."""
+        return sha256(self.theta.tobytes())
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """What was learnt, kept, forgotten and transferred."""
+        self._require_phase()
+        return Metrics(self.ledgers, choose_normaliser(self.ledgers))
+
+    def _require_phase(self) -> None:
+        if not self.phases:
+            raise EvergaitError(
+                f"{self.path}: no phase of this run is finished yet; run the same `train` command again"
+            )
+
+
+def default_threads() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def open_folder(config: Config, out: Path, store: Path) -> None:
+    """Make or reopen a run's folder; another config or foreign files in it are an error."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EvergaitError(f"out: {out} cannot be made a folder: {error.strerror}") from error
+    if (out / "config.toml").exists() and (out / "run.json").exists():
+        there = read_config(out / "config.toml")
+        if there != config:
+            mine, theirs = to_data(config), to_data(there)
+            changed = next((key for key in mine if mine[key] != theirs[key]), "config")
+            raise EvergaitError(
+                f"out: {out} holds a run with another config ({changed} is {theirs.get(changed)!r} there and "
+                f"{mine.get(changed)!r} here); choose another folder"
+            )
+    elif any(entry.name not in ("config.toml", "run.json") for entry in out.iterdir()):
+        raise EvergaitError(f"out: {out} is not empty and not a run's folder; choose another one")
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+        write_atomically(out / "config.toml", config.to_toml().encode())
+        names = [phase.name for phase in plan_phases(config)]
+        write_json(out / "run.json", {"phases": names, "store": os.path.relpath(store, out)})
+    except OSError as error:
+        raise EvergaitError(f"out: {out} cannot be written: {error.strerror}") from error
+
+
+def train(
+    config: Config,
+    out: str | Path,
+    *,
+    threads: int | None = None,
+    store: str | Path | None = None,
+    workers: Workers | None = None,
+    observers: Sequence[Observer] = (),
+    checkpoint_seconds: float = 30.0,
+) -> Run:
+    """Train a stream, or go on where an earlier call with the same config and folder stopped.
+
+    Phases that the store already has, from this run or another, are not trained again.
+    """
+    config.check()
+    n_threads = default_threads() if threads is None else threads
+    if n_threads < 1:
+        raise EvergaitError(f"threads: is {n_threads}; it must be at least 1")
+    out = Path(out)
+    root = Path(store) if store else out / "phases"
+    open_folder(config, out, root)
+    hands = workers or LocalWorkers(n_threads)
+    trainer = PhaseTrainer(config, PhaseStore(root), hands, observers, checkpoint_seconds)
+    try:
+        with stop_at_safe_points():
+            for phase in plan_phases(config):
+                trainer.ensure(phase)
+    except OSError as error:
+        raise EvergaitError(f"{error.filename or out}: {error.strerror}; what was saved before is intact") from error
+    finally:
+        if workers is None:
+            hands.close()
+    return Run.load(out)

@@ -1,0 +1,63 @@
+"""Ctrl-C and SIGTERM: take effect only where nothing can be lost.
+
+Saving inside a signal handler hangs or tears files; so a handler raises only inside `interruptible()`, where a
+generation is being simulated and may be thrown away, and is otherwise remembered until the next such place.
+"""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+_HANDLED = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stop(BaseException):
+    """The user or the system asks the process to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = 128 + number
+
+
+class _Pending:
+    number: int = 0
+    may_raise: bool = False
+
+
+_pending = _Pending()
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    if _pending.may_raise:
+        _pending.may_raise = False
+        raise Stop(number)
+    _pending.number = number
+
+
+@contextlib.contextmanager
+def stop_at_safe_points() -> Iterator[None]:
+    """Within this context, signals surface as `Stop` from `interruptible()`; does nothing outside the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, _handle) for number in _HANDLED}
+    try:
+        yield
+    finally:
+        _pending.number = 0
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """A place where work may be abandoned."""
+    if _pending.number:
+        raise Stop(_pending.number)
+    _pending.may_raise = True
+    try:
+        yield
+    finally:
+        _pending.may_raise = False

@@ -1,0 +1,78 @@
+"""What a phase carries from one generation to the next, and its form in a checkpoint."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evergait.policy import Statistics
+from evergait.types import Array, Float32, Float64
+
+
+@dataclass(frozen=True)
+class State:
+    """A phase after some generation."""
+
+    theta: Float32
+    optimizer: Mapping[str, Float64]
+    statistics: Statistics
+    generation: int = 0
+    horizon: int = 0
+    """Where training episodes are cut; 0 leaves the task's own limit."""
+    best_theta: Float32 = field(default_factory=lambda: np.zeros(0, np.float32))
+    """The θ with the best evaluation on what is being learnt; empty before the first one."""
+    best_return: float = -np.inf
+    snapshots: Mapping[str, Float32] = field(default_factory=dict)
+    """θ at some evaluations on the way, by generation."""
+    steps: Mapping[str, int] = field(default_factory=dict)
+    """Environment steps since the last evaluation, by kind."""
+    diverged: int = 0
+    """Training episodes that diverged since the last evaluation."""
+    n_steps: int = 0
+    """Environment steps of the whole phase so far, evaluations included."""
+
+    def tensors(self) -> dict[str, Array]:
+        """The arrays, by name."""
+        return {
+            "theta": self.theta,
+            "best_theta": self.best_theta,
+            **{f"snapshot.{generation}": theta for generation, theta in self.snapshots.items()},
+            **{f"optimizer.{key}": value for key, value in self.optimizer.items()},
+            **{f"statistics.{task}": value for task, value in self.statistics.sums.items()},
+        }
+
+    def result(self) -> dict[str, Array]:
+        """The arrays that outlive the phase."""
+        return {name: value for name, value in self.tensors().items() if not name.startswith("optimizer.")}
+
+    def metadata(self) -> dict[str, str]:
+        """The numbers, as text."""
+        numbers = {
+            "generation": self.generation,
+            "horizon": self.horizon,
+            "best_return": self.best_return if np.isfinite(self.best_return) else None,
+            "steps": dict(self.steps),
+            "diverged": self.diverged,
+            "n_steps": self.n_steps,
+        }
+        return {"state": json.dumps(numbers)}
+
+    @staticmethod
+    def load(tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> "State":
+        """Back from tensors and metadata."""
+        numbers = json.loads(metadata["state"])
+        if numbers["best_return"] is None:
+            numbers["best_return"] = -np.inf
+
+        def group(prefix: str) -> dict[str, Array]:
+            return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+        return State(
+            theta=tensors["theta"],
+            best_theta=tensors["best_theta"],
+            snapshots=group("snapshot."),
+            optimizer=group("optimizer."),
+            statistics=Statistics(group("statistics.")),
+            **numbers,
+        )

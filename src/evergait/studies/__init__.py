@@ -1,0 +1,1 @@
+"""Studies: declared sets of runs that share phases."""

@@ -1,0 +1,74 @@
+"""What a study, or a single run, has on disk, as reports see it: entries of (condition, order, seed) and their runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from evergait.ledger import Ledger
+from evergait.metrics import Metrics, Normaliser
+from evergait.reference import choose_normaliser
+from evergait.run import Run
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run of a study."""
+
+    condition: str
+    """What is compared, such as naive, replay-192 or distinct; `single` marks single-task baselines."""
+    order: str
+    """The stream, such as Hopper > Swimmer > Walker2d."""
+    seed: int
+    run: Run
+    """Its config and the phases that are done."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """All entries of a study; entries without a finished phase are left out."""
+
+    title: str
+    path: Path
+    entries: tuple[Entry, ...]
+    description: str = ""
+
+    @staticmethod
+    def of_run(path: str | Path) -> "Results":
+        """A single run as a study of one entry."""
+        run = Run.load(path)
+        entry = Entry(run.config.method.name, order_name(run.config.stream), run.config.seed, run)
+        return Results(f"Run {Path(path).name}", Path(path), (entry,) if run.phases else ())
+
+    @cached_property
+    def conditions(self) -> tuple[str, ...]:
+        """Conditions in the order of the study, without single-task baselines."""
+        return tuple(dict.fromkeys(entry.condition for entry in self.entries if entry.condition != "single"))
+
+    @cached_property
+    def baselines(self) -> Mapping[int, Mapping[str, Ledger]]:
+        """Seed → task → ledger of its single-task phase; a stream's first phase serves where it has none of its own."""
+        found: dict[int, dict[str, Ledger]] = {}
+        for entry in sorted(self.entries, key=lambda entry: entry.condition != "single"):
+            first = entry.run.ledgers[0]
+            if len(first.learning) == 1 and entry.run.config.policy.heads == "shared":
+                found.setdefault(entry.seed, {}).setdefault(first.learning[0], first)
+        return found
+
+    def normaliser(self, seed: int) -> Normaliser:
+        """R* for the runs of one seed."""
+        ledgers = [ledger for entry in self.entries if entry.seed == seed for ledger in entry.run.ledgers]
+        return choose_normaliser(ledgers, self.baselines.get(seed))
+
+    def metrics(self, entry: Entry) -> Metrics:
+        """The measures of one entry, normalised by its seed's baselines."""
+        return Metrics(entry.run.ledgers, self.normaliser(entry.seed))
+
+
+def order_name(stream: Sequence[str]) -> str:
+    """The paper's way to write a stream.
+
+    >>> order_name(["Hopper-v5", "Swimmer-v5"])
+    'Hopper > Swimmer'
+    """
+    return " > ".join(name.replace("-v5", "") for name in stream)

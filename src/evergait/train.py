@@ -1,0 +1,159 @@
+"""Training of one phase: the inner loop of the paper's Algorithm 1, with checkpoints."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from evergait.config import Config
+from evergait.engines import Outcome
+from evergait.evaluate import Evaluator
+from evergait.ledger import Ledger, Record, header_line, record_line
+from evergait.methods import Stage
+from evergait.policy import Policy
+from evergait.search import Generation
+from evergait.signals import Stop, interruptible
+from evergait.state import State
+from evergait.store import PhaseWriter
+from evergait.workers import Workers
+
+
+class Observer(Protocol):
+    """Is told what happens; must not change it."""
+
+    def phase_started(self, stage: Stage, generation: int) -> None:
+        """A phase begins, or goes on, after some generation."""
+
+    def generation_done(self, stage: Stage, generation: int, n_steps: int) -> None:
+        """A generation has been trained; the phase has taken so many environment steps, evaluations included."""
+
+    def evaluated(self, stage: Stage, record: Record) -> None:
+        """The unperturbed policy has been evaluated."""
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Trains phases of one run."""
+
+    config: Config
+    policy: Policy
+    evaluator: Evaluator
+    workers: Workers
+    observers: Sequence[Observer] = ()
+    checkpoint_seconds: float = 30.0
+
+    def train(self, stage: Stage, start: State, writer: PhaseWriter) -> State:
+        """Train one phase from its start, or from where an earlier process left it."""
+        state, last_saved = self.begin(stage, start, writer), time.monotonic()
+        while state.generation < self.config.generations:
+            try:
+                with interruptible():
+                    state, record = self.advance(stage, state)
+            except Stop:
+                self.save(writer, state)
+                raise
+            if record:
+                writer.append(record_line(record))
+            if time.monotonic() - last_saved > self.checkpoint_seconds:
+                self.save(writer, state)
+                last_saved = time.monotonic()
+            for observer in self.observers:
+                observer.generation_done(stage, state.generation, state.n_steps)
+                if record:
+                    observer.evaluated(stage, record)
+        return state
+
+    def advance(self, stage: Stage, state: State) -> tuple[State, Record | None]:
+        """One generation, and the evaluation that may be due after it."""
+        config, method = self.config, self.config.method
+        number = state.generation + 1
+        batches = method.plan(stage, number)
+        generation = Generation(config, self.policy, stage, number, batches)
+
+        outcomes = [self.simulate(generation, batch, state) for batch in range(len(batches))]
+        fitness = [generation.fitness(outcome) for outcome in outcomes]
+        utilities = method.utilities(batches, fitness, config.shaping)
+        gradients = generation.gradients(utilities, self.workers.n_threads)
+        gradient = method.combine(batches, gradients)
+        theta, optimizer = config.optimizer.update(state.theta, gradient, generation.touched(), state.optimizer)
+
+        state = self.account(replace(state, theta=theta, optimizer=optimizer), generation, outcomes)
+        if number % config.evaluation.every and number != config.generations:
+            return state, None
+        return self.evaluate(stage, state)
+
+    def simulate(self, generation: Generation, batch: int, state: State) -> Outcome:
+        """The episodes of one batch."""
+        episodes = generation.episodes(batch, state.theta, state.statistics, state.horizon)
+        return self.workers.run(self.evaluator.engines[episodes.task], episodes)
+
+    def account(self, state: State, generation: Generation, outcomes: Sequence[Outcome]) -> State:
+        """Count what a generation used, and let its observations and lengths decide what the next one sees."""
+        steps, statistics, horizon = dict(state.steps), state.statistics, state.horizon
+        for i, (batch, outcome) in enumerate(zip(generation.batches, outcomes, strict=True)):
+            kind = "replay" if batch.replay else "training"
+            steps[kind] = steps.get(kind, 0) + int(outcome.lengths.sum())
+            if generation.updates_statistics(i):
+                statistics = statistics.add(batch.task, outcome.lengths, outcome.statistics)
+        if self.config.adaptive_horizon:
+            horizon = int(np.ceil(2 * outcomes[0].lengths.mean()))
+            horizon = min(horizon, self.config.horizon or horizon)
+        return replace(
+            state,
+            generation=generation.number,
+            statistics=statistics,
+            horizon=horizon,
+            steps=steps,
+            n_steps=state.n_steps + sum(int(outcome.lengths.sum()) for outcome in outcomes),
+            diverged=state.diverged + sum(int(outcome.diverged.sum()) for outcome in outcomes),
+        )
+
+    def evaluate(self, stage: Stage, state: State) -> tuple[State, Record]:
+        """Measure the unperturbed policy on every task; keep the best θ on what is being learnt."""
+        returns, lengths = self.evaluator.measure(state.theta, state.statistics, self.policy.tasks)
+        n_steps = sum(int(part.sum()) for part in lengths.values())
+        record = Record(
+            state.generation,
+            {task: part.tolist() for task, part in returns.items()},
+            {task: part.tolist() for task, part in lengths.items()},
+            {**state.steps, "evaluation": n_steps},
+            state.diverged,
+        )
+        achieved = float(np.mean([record.mean(task.name) for task in stage.tasks]))
+        if achieved > state.best_return:
+            state = replace(state, best_theta=state.theta, best_return=achieved)
+        if self.is_snapshot(state.generation):
+            state = replace(state, snapshots={**state.snapshots, str(state.generation): state.theta})
+        return replace(state, steps={}, diverged=0, n_steps=state.n_steps + n_steps), record
+
+    def is_snapshot(self, generation: int) -> bool:
+        """Whether this is the first evaluation past one of the evenly spaced snapshots."""
+        total, every, parts = (
+            self.config.generations,
+            self.config.evaluation.every,
+            self.config.evaluation.snapshots + 1,
+        )
+        before = max(generation - every, 0)
+        return 0 < generation < total and generation * parts // total > before * parts // total
+
+    def begin(self, stage: Stage, start: State, writer: PhaseWriter) -> State:
+        """Where an earlier process stopped, or else the start, evaluated."""
+        if writer.resumed:
+            state = State.load(*writer.resumed)
+        else:
+            randoms = self.evaluator.random_policies() if stage.index == 0 else {}
+            names = tuple(task.name for task in self.policy.tasks)
+            learning = tuple(task.name for task in stage.tasks)
+            writer.append(header_line(Ledger(stage.index, learning, names, randoms)))
+            state, record = self.evaluate(stage, start)
+            writer.append(record_line(record))
+        for observer in self.observers:
+            observer.phase_started(stage, state.generation)
+        return state
+
+    def save(self, writer: PhaseWriter, state: State) -> None:
+        """Write a checkpoint."""
+        progress = {"generation": state.generation, "generations": self.config.generations}
+        writer.checkpoint(state.tensors(), state.metadata(), progress)

@@ -1,0 +1,117 @@
+"""Configs go to TOML and back, and refuse what is wrong by name."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from evergait.config import Config, preset, read_config
+from evergait.data import to_data, to_toml
+from evergait.methods import Interval, Method, Replay
+from evergait.optimizers import Adam, Optimizer
+from evergait.policy import PolicyConfig
+from evergait.types import EvergaitError
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Config(),
+        Config(stream=("Hopper-v5@gravity=0.5",), healthy_bonus={"Hopper-v5@gravity=0.5": 0.25}, seed=2**63),
+        Config(policy=PolicyConfig(hidden=(), heads="separate"), optimizer=Adam(beta1=0.5), method=Interval(7)),
+        *(Config(method=member()) for member in Method.members.values()),
+        *(Config(optimizer=member()) for member in Optimizer.members.values()),
+        preset("paper"),
+        preset("quick"),
+    ],
+)
+def test_toml_and_back(config: Config, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(config.to_toml())
+    assert read_config(tmp_path / "config.toml") == config
+
+
+@pytest.mark.parametrize("text", ["", 'a"b', "tab\tnew\nline", "\x7f\x00", "日本 🦿", "]\n[x]\ny=1", "'''", "\\"])
+def test_any_text_survives_toml(text: str) -> None:
+    data = {"value": text, "list": [text], "table": {text: 1.5, "nested": {"deep": [1, 2]}}, "empty": {}}
+    assert tomllib.loads(to_toml(data)) == data
+
+
+def test_paper_preset_has_the_papers_numbers() -> None:
+    paper = preset("paper")
+    assert (2 * paper.pairs, paper.sigma, paper.optimizer.learning_rate, paper.generations) == (768, 0.1, 0.05, 1000)
+    assert (paper.evaluation.every, paper.evaluation.episodes, paper.episodes) == (10, 10, 1)
+    assert to_data(paper.policy)["hidden"] == [64]
+    assert (paper.policy.activation, paper.policy.output_activation, paper.optimizer.weight_decay) == (
+        "relu",
+        "tanh",
+        0,
+    )
+
+
+def test_a_file_may_start_from_a_preset(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text('preset = "paper"\nseed = 4\n[method]\nname = "replay"\nbudget = 12\n')
+    config = read_config(tmp_path / "c.toml")
+    assert (config.seed, config.pairs, config.method) == (4, 384, Replay(budget=12))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sigmma = 1", "sigmma: unknown field; did you mean 'sigma'?"),
+        ('sigma = "a"', "sigma: is 'a'; it must be a number"),
+        ("pairs = 1.5", "pairs: is 1.5; it must be a whole number"),
+        ("pairs = true", "pairs: is True; it must be a whole number"),
+        ("sigma = nan", "sigma: is nan; it must be finite"),
+        ('stream = "Hopper-v5"', "stream: is 'Hopper-v5'; it must be a list"),
+        ("stream = [1]", r"stream\[0\]: is 1; it must be a string"),
+        ('method = "repaly"', "method: there is no method 'repaly'; did you mean 'replay'?"),
+        ('[method]\nname = "replay"\nbugdet = 3', "method.bugdet: unknown field; did you mean 'budget'?"),
+        ('[method]\nname = "naive"\nbudget = 3', "method.budget: unknown field"),
+        ('[method]\nname = "replay"\nranks = "jiont"', "method.ranks: is 'jiont'; did you mean 'joint'?"),
+        ('optimizer = "adma"', "optimizer: there is no optimizer 'adma'; did you mean 'adam'?"),
+        ('shaping = "z-skore"', "shaping: is 'z-skore'; did you mean 'z-score'"),
+        ('shaping = "?"', "shaping: is '\\?'; known: centered-ranks, z-score, nes, raw"),
+        ('engine = "mujocoo"', "engine: is 'mujocoo'; did you mean 'mujoco'?"),
+        ("policy = 3", "policy: is 3; it must be a table"),
+        ('preset = "papre"', "there is no preset 'papre'; did you mean 'paper'?"),
+        ("format = 2", "format is 2; this evergait reads format 1 to 1"),
+        ('format = "x"', "format is 'x'"),
+        ("a = [", "is not valid TOML"),
+        ("a = " + "[" * 3000, "is not valid TOML"),
+        ("healthy_bonus = 1", "healthy_bonus: is 1; it must be a table"),
+    ],
+)
+def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(text)
+    with pytest.raises(EvergaitError, match=message):
+        read_config(tmp_path / "c.toml")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sigma": -0.1}, "sigma: is -0.1; it must be above 0"),
+        ({"pairs": 0}, "pairs: is 0; it must be at least 1"),
+        ({"generations": 0}, "generations: is 0; it must be at least 1"),
+        ({"seed": -1}, "seed: is -1; it must be from 0"),
+        ({"episodes": 0}, "episodes: is 0"),
+        ({"horizon": -1}, "horizon: is -1"),
+        ({"stream": ()}, "stream: it is empty"),
+        ({"stream": ("Hoper-v5",)}, "no environment 'Hoper-v5'; did you mean 'Hopper-v5'?"),
+        ({"stream": ("Hopper-v5@gravty=1",)}, "no field 'gravty'; did you mean 'gravity'?"),
+        ({"stream": ("Hopper-v5@gravity=-1",)}, "gravity is '-1'; it must be a finite number of at least 0"),
+        ({"stream": ("Hopper-v5@mon",)}, "no variant is called 'mon'; did you mean 'moon'?"),
+        ({"stream": ("Hopper-v5",), "method": Replay()}, "replay needs an earlier task"),
+        ({"stream": ("Taxi-v4",)}, "its observations are Discrete"),
+        (
+            {"healthy_bonus": {"Hoper-v5": 1.0}},
+            "healthy_bonus: the run has no task 'Hoper-v5'; did you mean 'Hopper-v5'",
+        ),
+        ({"healthy_bonus": {"Hopper-v5": -1.0}}, "healthy_bonus.Hopper-v5: is -1.0"),
+        ({"policy": PolicyConfig(hidden=(9999,))}, r"policy.hidden\[0\]: is 9999"),
+        ({"stream": ("CartPole-v1",), "engine": "mujoco"}, "task 'CartPole-v1': no engine can simulate it"),
+    ],
+)
+def test_impossible_settings_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(EvergaitError, match=message):
+        Config(**changes).check()

@@ -1,0 +1,124 @@
+"""Files are whole or absent, changes are noticed, locks die with their holder."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evergait.files import locked, read_json, read_tensors, write_atomically, write_json, write_tensors
+from evergait.run import Run
+from evergait.store import PhaseStore
+from evergait.types import EvergaitError
+
+
+def test_tensors_and_back(tmp_path: Path) -> None:
+    tensors = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.zeros((), np.float64), "c": np.zeros(0)}
+    write_tensors(tmp_path / "t", tensors, {"text": "θ"})
+    read, metadata = read_tensors(tmp_path / "t")
+    assert metadata == {"text": "θ"}
+    for name, tensor in tensors.items():
+        assert read[name].dtype == tensor.dtype
+        assert read[name].shape == tensor.shape
+        assert (read[name] == tensor).all()
+
+
+def test_any_flipped_bit_of_a_tensor_file_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write_tensors(path, {"a": np.arange(20, dtype=np.float32)}, {"generation": "7"})
+    content = path.read_bytes()
+    for position in range(len(content)):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << (position % 8)
+        path.write_bytes(bytes(damaged))
+        try:
+            read, metadata = read_tensors(path)
+        except EvergaitError as error:
+            assert str(path) in str(error)  # noqa: PT017 - what must hold in either case differs
+        else:  # a bit that carries nothing, such as in the padding of the header
+            assert (read["a"] == np.arange(20)).all()
+            assert metadata == {"generation": "7"}
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 8, 50, 150])
+def test_a_cut_tensor_file_is_noticed(tmp_path: Path, length: int) -> None:
+    write_tensors(tmp_path / "t", {"a": np.arange(20)}, {})
+    os.truncate(tmp_path / "t", length)
+    with pytest.raises(EvergaitError, match=r"not a whole \.safetensors file of evergait's"):
+        read_tensors(tmp_path / "t")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100_000])
+def test_broken_json_is_noticed(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "j").write_bytes(content)
+    with pytest.raises(EvergaitError, match=str(tmp_path / "j")):
+        read_json(tmp_path / "j")
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    write_json(tmp_path / "real", {"a": 1})
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with pytest.raises(EvergaitError, match="missing or not a plain file"):
+        read_json(tmp_path / "link")
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+    with pytest.raises(TypeError):
+        write_atomically(path, "not bytes")  # type: ignore[arg-type]
+    assert path.read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
+    code = f"""
+import os, signal
+from pathlib import Path
+from evergait.files import locked
+with locked(Path({str(tmp_path / "lock")!r})):
+    print("held", flush=True)
+    signal.pause()
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == "held\n"
+        with locked(tmp_path / "lock", wait=False) as ours:
+            assert not ours
+        holder.kill()
+        holder.wait()
+    with locked(tmp_path / "lock", wait=False) as ours:
+        assert ours
+
+
+def copy_of(folder: Path, target: Path) -> Path:
+    subprocess.run(["cp", "-r", str(folder), str(target)], check=True)
+    return target
+
+
+@pytest.mark.parametrize("part", ["config.toml", "ledger.jsonl", "theta.safetensors", "progress.json"])
+@pytest.mark.parametrize("damage", ["edit", "cut", "remove"])
+def test_a_changed_phase_is_refused_by_name(trained: Path, tmp_path: Path, part: str, damage: str) -> None:
+    run = copy_of(trained, tmp_path / "run")
+    path = Run.load(run).phases[0].path / part
+    content = path.read_bytes()
+    if damage == "edit":
+        path.write_bytes(content.replace(b"1", b"2", 1))
+    elif damage == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif part == "progress.json":
+        pytest.skip("without it the phase is simply not done")
+    else:
+        path.unlink()
+    if part == "progress.json" and damage == "edit":
+        path.write_bytes(content.replace(b'"sha256": {', b'"sha256": {"x": 1, "y": {}}, "z": {', 1))
+    with pytest.raises(EvergaitError, match=part):
+        _ = Run.load(run).metrics
+
+
+def test_names_cannot_lead_outside(tmp_path: Path) -> None:
+    for name in ("../x", "a/b", "", "..", "."):
+        with pytest.raises(EvergaitError, match="is not the name of a phase"):
+            PhaseStore(tmp_path).folder(name)

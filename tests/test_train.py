@@ -1,0 +1,246 @@
+"""Training: same bits whatever happens, nothing trained twice, and it does learn."""
+
+import dataclasses
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small import tiny_config
+
+from evergait import Config, EvergaitError, train
+from evergait.config import Evaluation
+from evergait.ledger import Record
+from evergait.methods import Method, Multitask, Naive, Replay, Stage
+from evergait.optimizers import Adam, Optimizer
+from evergait.policy import PolicyConfig
+from evergait.run import Run
+
+
+class Recorder:
+    """An observer that remembers what was trained."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        self.generations = 0
+
+    def phase_started(self, stage: Stage, generation: int) -> None:
+        self.started.append(stage.name)
+
+    def generation_done(self, stage: Stage, generation: int, n_steps: int) -> None:
+        self.generations += 1
+
+    def evaluated(self, stage: Stage, record: Record) -> None:
+        pass
+
+
+def files(run: Run) -> dict[str, bytes]:
+    """What a run's phases hold, times aside."""
+    names = ("config.toml", "ledger.jsonl", "theta.safetensors")
+    return {f"{phase.name}/{name}": (phase.path / name).read_bytes() for phase in run.phases for name in names}
+
+
+@pytest.mark.parametrize("n_threads", [2, 7])
+def test_threads_do_not_change_a_bit(trained: Path, tmp_path: Path, n_threads: int) -> None:
+    assert files(train(tiny_config(), tmp_path / "run", threads=n_threads)) == files(Run.load(trained))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"method": member()} for name, member in Method.members.items() if name != "replay"]
+    + [{"optimizer": member()} for member in Optimizer.members.values()]
+    + [
+        {"policy": PolicyConfig(normalise=True, replay_updates_statistics=True)},
+        {"policy": PolicyConfig(heads="separate", hidden=(8, 8), activation="tanh")},
+        {"episodes": 2, "adaptive_horizon": True, "shaping": "nes", "perturb": "all", "carry": "best"},
+        {"stream": ("InvertedPendulum-v5@gravity=0.5,observation_noise=0.1", "InvertedPendulum-v5"), "horizon": 20},
+        {"method": Replay(budget=4, ranks="per-task", update="shared", budget_is="per-task", weight=0.5)},
+    ],
+    ids=str,
+)
+def test_every_option_trains_the_same_bits_on_one_and_two_threads(changes: dict[str, object], tmp_path: Path) -> None:
+    config = tiny_config(generations=3, **changes)
+    one, two = (train(config, tmp_path / str(n), threads=n) for n in (1, 2))
+    assert files(one) == files(two)
+    assert np.isfinite(one.theta).all()
+    assert (one.theta != one.policy.initial(config.seed)).any()
+
+
+def test_seeds_matter(trained: Path, tmp_path: Path) -> None:
+    assert train(tiny_config(seed=1), tmp_path / "run").theta_sha256 != Run.load(trained).theta_sha256
+
+
+def test_a_finished_run_is_not_trained_again(trained: Path) -> None:
+    recorder = Recorder()
+    train(tiny_config(), trained, observers=[recorder])
+    assert recorder.generations == 0
+
+
+def test_shared_prefixes_are_trained_once(tmp_path: Path) -> None:
+    store, recorder = tmp_path / "store", Recorder()
+    a, b, c = "InvertedPendulum-v5", "Reacher-v5", "InvertedDoublePendulum-v5"
+    for i, (stream, method) in enumerate(
+        [((a, b), Replay(budget=4)), ((a, b), Naive()), ((a, c), Naive()), ((a,), Naive())]
+    ):
+        config = tiny_config(stream=stream, tasks=(a, b, c), method=method)
+        train(config, tmp_path / str(i), store=store, observers=[recorder])
+    assert recorder.started == [a, b, b, c]
+
+
+def test_names_threads_and_paths_do_not_decide_the_hash(tmp_path: Path) -> None:
+    runs = [
+        train(tiny_config(stream=stream), tmp_path / str(i), threads=i + 1)
+        for i, stream in enumerate(
+            [("InvertedPendulum-v5", "Reacher-v5"), ("InvertedPendulum-v5@gravity=1.0", "Reacher-v5")]
+        )
+    ]
+    assert runs[0].phases[1].name == runs[1].phases[1].name
+
+
+def test_another_config_into_the_same_folder_is_refused(trained: Path) -> None:
+    before = files(Run.load(trained))
+    with pytest.raises(EvergaitError, match=r"another config \(seed is 0 there and 5 here\)"):
+        train(tiny_config(seed=5), trained)
+    assert files(Run.load(trained)) == before
+
+
+def test_a_foreign_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("dear")
+    with pytest.raises(EvergaitError, match="not empty and not a run's folder"):
+        train(tiny_config(), tmp_path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_zero_threads_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(EvergaitError, match="threads: is 0; it must be at least 1"):
+        train(tiny_config(), tmp_path / "run", threads=0)
+    assert not (tmp_path / "run").exists()
+
+
+KILLED = tiny_config(generations=12, pairs=4)
+
+
+def start_training(out: Path) -> subprocess.Popen[str]:
+    """The same command that a user would type, with a checkpoint after every generation."""
+    (out.parent / "config.toml").write_text(KILLED.to_toml())
+    command = [
+        sys.executable,
+        "-m",
+        "evergait",
+        "train",
+        "--config",
+        str(out.parent / "config.toml"),
+        "--out",
+        str(out),
+    ]
+    return subprocess.Popen(
+        [*command, "--checkpoint-seconds", "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def test_kill_and_resume_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    undisturbed = train(KILLED, tmp_path / "undisturbed")
+    out, moments = tmp_path / "killed", random.Random(0)
+    n_killed = 0
+    for _ in range(60):
+        process = start_training(out)
+        try:  # most of a process's life is its start; kill some early, some late
+            process.wait(timeout=moments.uniform(0.6, 2.2))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            n_killed += 1
+        else:
+            assert process.returncode == 0, process.stdout and process.stdout.read()
+            break
+    assert n_killed > 0
+    assert files(Run.load(out)) == files(undisturbed)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_stop_at_a_safe_point(tmp_path: Path, number: signal.Signals) -> None:
+    out = tmp_path / "run"
+    config = dataclasses.replace(KILLED, generations=3000)
+    (tmp_path / "c.toml").write_text(config.to_toml())
+    command = [sys.executable, "-m", "evergait", "train", "--config", str(tmp_path / "c.toml"), "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        deadline = time.monotonic() + 30
+        while not list(out.glob("phases/*/ledger.jsonl")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=20)
+    assert process.returncode == 128 + number
+    assert "run the same command again to go on" in output
+    progress = json.loads(next(out.glob("phases/*/progress.json")).read_text())
+    assert progress["status"] == "training"
+    assert progress["generation"] > 0
+
+
+def test_many_runs_into_one_store_train_each_phase_once(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(tiny_config().to_toml())
+    command = [sys.executable, "-m", "evergait", "train", "--config", str(tmp_path / "c.toml")]
+    command += ["--store", str(tmp_path / "store"), "--threads", "1", "--out"]
+    processes = [
+        subprocess.Popen([*command, str(tmp_path / str(i))], stderr=subprocess.PIPE, text=True) for i in range(4)
+    ]
+    outputs = [process.communicate(timeout=120)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, outputs
+    starts = "".join(outputs).count("starts")
+    assert starts == 2
+    assert len({Run.load(tmp_path / str(i)).theta_sha256 for i in range(4)}) == 1
+
+
+def test_it_learns(tmp_path: Path) -> None:
+    config = Config(
+        stream=("InvertedPendulum-v5",),
+        generations=60,
+        pairs=16,
+        engine="mujoco",
+        optimizer=Adam(learning_rate=0.05),
+        evaluation=Evaluation(every=10, episodes=4, random_policies=2),
+    )
+    curve = train(config, tmp_path / "run").ledger.curve("InvertedPendulum-v5")
+    assert curve[0] < 100
+    assert curve.max() > 10 * curve[0]
+
+
+def test_multitask_is_one_phase(tmp_path: Path) -> None:
+    run = train(tiny_config(method=Multitask()), tmp_path / "run")
+    assert len(run.phases) == 1
+    assert run.ledger.learning == ("InvertedPendulum-v5", "Reacher-v5")
+
+
+def test_steps_are_counted_apart(trained: Path) -> None:
+    first, second = (ledger.total_steps() for ledger in Run.load(trained).ledgers)
+    assert first["replay"] == 0
+    assert second["training"] == 4 * 12 * 50  # Reacher always takes 50 steps
+    assert 0 < second["replay"] <= 4 * 4 * 1000
+    assert second["evaluation"] >= 3 * 2 * 50
+
+
+def test_a_full_disk_is_loud_and_harmless(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=250k", "tmpfs", str(disk)], check=False)
+    if mounted.returncode:
+        pytest.skip("this machine does not let us mount")
+    try:
+        config = tiny_config(generations=6, optimizer=Adam())
+        with pytest.raises(EvergaitError, match="No space left on device"):
+            train(config, disk / "run", checkpoint_seconds=0)
+        subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
+        recorder = Recorder()
+        run = train(config, disk / "run", observers=[recorder])
+        assert run.theta_sha256 == train(config, tmp_path / "undisturbed").theta_sha256
+        assert recorder.generations < 12  # the last good checkpoint was used
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
