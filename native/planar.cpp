@@ -1,5 +1,5 @@
 // The planar engine, compiled once per instruction set (see isa.h).
-#include "physics.h"
+#include "episodes.h"
 
 namespace evergait::EVERGAIT_ISA {
 
@@ -40,6 +40,15 @@ static void step(const StepJob& job) {
   }
 }
 
-extern const PlanarKernels planar_kernels = {step};
+static void episodes(const EpisodeJob& job) {
+  switch (job.options.n_lanes ? job.options.n_lanes : kNativeLanes) {
+    case 1: return run_episodes<1>(job);
+    case 2: return run_episodes<2>(job);
+    case 4: return run_episodes<4>(job);
+    default: return run_episodes<8>(job);
+  }
+}
+
+extern const PlanarKernels planar_kernels = {step, episodes};
 
 }  // namespace evergait::EVERGAIT_ISA

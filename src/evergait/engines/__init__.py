@@ -11,6 +11,12 @@ from evergait.types import EvergaitError
 EngineName = Literal["auto", "planar", "mujoco", "gymnasium"]
 
 
+def _planar() -> Engine:
+    from evergait.engines.planar import PlanarEngine
+
+    return PlanarEngine()
+
+
 def _mujoco() -> Engine:
     from evergait.engines.mujoco import MujocoEngine
 
@@ -24,7 +30,7 @@ def _gymnasium() -> Engine:
 
 
 # Fastest first; each is imported when first wanted.
-ENGINES: dict[str, Callable[[], Engine]] = {"mujoco": _mujoco, "gymnasium": _gymnasium}
+ENGINES: dict[str, Callable[[], Engine]] = {"planar": _planar, "mujoco": _mujoco, "gymnasium": _gymnasium}
 
 
 @functools.cache
