@@ -19,6 +19,10 @@ N_SLOTS = 256
 N_SIMULATIONS = 8
 """Simulations (task, threads) that an engine keeps ready."""
 
+WEIGHTS_PER_THREAD = 3_000_000
+NORMALS_PER_THREAD = 300_000
+"""Work that is worth the start of another thread, about half a millisecond of it."""
+
 
 class MujocoEngine:
     """Simulates the eleven Gymnasium MuJoCo v5 environments on all threads."""
@@ -91,7 +95,9 @@ class _Flight:
             self.sums[row, 0] += seen
             self.sums[row, 1] += seen * seen
         around = network.action_middle, network.action_half_range, network.mean, network.scale
-        _native.act(network.layers, *around, packed, seen, actions, self.n_threads)
+        _native.act(
+            network.layers, *around, packed, seen, actions, self._threads_for(packed.size // WEIGHTS_PER_THREAD)
+        )
         rewards, ended = simulation.advance(actions)
         self.returns[row] += rewards
         bad = simulation.diverged() | ~np.isfinite(rewards) | ~np.isfinite(actions).all(axis=1)
@@ -126,9 +132,13 @@ class _Flight:
         fresh = np.empty((len(slots), self.packed.shape[1]), np.float32)
         candidates = *episodes.noise.words, episodes.pair[rows], episodes.sign[rows]
         layers, theta, sigma = episodes.network.layers, episodes.theta, episodes.sigma
-        _native.pack_candidates(layers, theta, sigma, *candidates, fresh, self.n_threads)
+        n_threads = self._threads_for(fresh.size // NORMALS_PER_THREAD)
+        _native.pack_candidates(layers, theta, sigma, *candidates, fresh, n_threads)
         self.packed[slots] = fresh
         self.simulation.restart(slots.astype(np.int32), episodes.seed[rows])
+
+    def _threads_for(self, n_useful: int) -> int:
+        return max(1, min(self.n_threads, n_useful))
 
     def noisy(self, observations: Float64) -> Float64:
         """Observations with each row's own noise of this step."""
