@@ -37,7 +37,8 @@ class MujocoEngine:
         """Why this engine cannot simulate the task, or an empty string if it can."""
         if task.id not in RULES:
             return f"task {task.name!r}: the mujoco engine does not know {task.id!r}{nearest(task.id, RULES)}"
-        env = make(task)
+        with quiet():
+            env = make(task)
         env.close()
         return unsupported(task, env)
 
@@ -100,10 +101,11 @@ class _Flight:
         )
         rewards, ended = simulation.advance(actions)
         self.returns[row] += rewards
-        bad = simulation.diverged() | ~np.isfinite(rewards) | ~np.isfinite(actions).all(axis=1)
+        wild = ~np.isfinite(actions).all(axis=1)  # MuJoCo has taken zeros instead: not a step of this candidate
+        bad = wild | simulation.diverged() | ~np.isfinite(rewards)
         ended |= bad | (simulation.elapsed[:n] >= self.limit)
         if ended.any():
-            self.lengths[row[ended]] = simulation.elapsed[:n][ended]
+            self.lengths[row[ended]] = (simulation.elapsed[:n] - wild)[ended]
             self.diverged[row[ended]] = bad[ended]
             self.refill(np.flatnonzero(ended))
 
