@@ -20,6 +20,10 @@ N_SLOTS = 256
 N_SIMULATIONS = 8
 """Simulations (task, threads) that an engine keeps ready."""
 
+WEIGHTS_PER_THREAD = 3_000_000
+NORMALS_PER_THREAD = 300_000
+"""Work that is worth the start of another thread, about half a millisecond of it."""
+
 
 class MujocoEngine:
     """Simulates the eleven Gymnasium MuJoCo v5 environments on all threads."""
@@ -34,7 +38,8 @@ class MujocoEngine:
         """Why this engine cannot simulate the task, or an empty string if it can."""
         if task.id not in RULES:
             return f"task {task.name!r}: the mujoco engine does not know {task.id!r}{nearest(task.id, RULES)}"
-        env = make(task)
+        with quiet():
+            env = make(task)
         env.close()
         return unsupported(task, env)
 
@@ -92,13 +97,16 @@ class _Flight:
             self.sums[row, 0] += seen
             self.sums[row, 1] += seen * seen
         around = network.action_middle, network.action_half_range, network.mean, network.scale
-        _native.act(network.layers, *around, packed, seen, actions, self.n_threads)
+        _native.act(
+            network.layers, *around, packed, seen, actions, self._threads_for(packed.size // WEIGHTS_PER_THREAD)
+        )
         rewards, ended = simulation.advance(actions)
         self.returns[row] += rewards
-        bad = simulation.diverged() | ~np.isfinite(rewards) | ~np.isfinite(actions).all(axis=1)
+        wild = ~np.isfinite(actions).all(axis=1)  # MuJoCo has taken zeros instead: not a step of this candidate
+        bad = wild | simulation.diverged() | ~np.isfinite(rewards)
         ended |= bad | (simulation.elapsed[:n] >= self.limit)
         if ended.any():
-            self.lengths[row[ended]] = simulation.elapsed[:n][ended]
+            self.lengths[row[ended]] = (simulation.elapsed[:n] - wild)[ended]
             self.diverged[row[ended]] = bad[ended]
             self.refill(np.flatnonzero(ended))
 
@@ -127,9 +135,13 @@ class _Flight:
         fresh = np.empty((len(slots), self.packed.shape[1]), np.float32)
         candidates = *episodes.noise.words, episodes.pair[rows], episodes.sign[rows]
         layers, theta, sigma = episodes.network.layers, episodes.theta, episodes.sigma
-        _native.pack_candidates(layers, theta, sigma, *candidates, fresh, self.n_threads)
+        n_threads = self._threads_for(fresh.size // NORMALS_PER_THREAD)
+        _native.pack_candidates(layers, theta, sigma, *candidates, fresh, n_threads)
         self.packed[slots] = fresh
         self.simulation.restart(slots.astype(np.int32), episodes.seed[rows])
+
+    def _threads_for(self, n_useful: int) -> int:
+        return max(1, min(self.n_threads, n_useful))
 
     def noisy(self, observations: Float64) -> Float64:
         """Observations with each row's own noise of this step."""

@@ -19,7 +19,17 @@ import mujoco  # type: ignore[import-untyped]
 import numpy as np
 from mujoco.batch import SimulationError
 
-from evergait.types import Array, EvergaitError, Float64, Int32
+from evergait.types import Array, Bool, EvergaitError, Float64, Int32
+
+HUGE = 1e10
+"""What MuJoCo holds for a diverged number (mjMAXVAL)."""
+
+_FIRST_BAD, _LAST_BAD = int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC)
+
+
+def was_reset(n_warnings: Array) -> Bool:
+    """Whether MuJoCo reset a diverged simulation, from counts of its warnings (..., mjNWARNING)."""
+    return np.asarray(n_warnings[..., _FIRST_BAD : _LAST_BAD + 1].any(axis=-1))
 
 
 class _BatchConfig(ctypes.Structure):

@@ -7,16 +7,11 @@ import numpy as np
 from gymnasium.utils import seeding
 from mujoco.batch import Batch, SimulationError
 
-from evergait.engines.mujoco_library import ContactBatch
+from evergait.engines.mujoco_library import HUGE, ContactBatch, quiet, was_reset
 from evergait.engines.mujoco_tasks import RULES, Fields
 from evergait.tasks import Task, make
 from evergait.tasks.variants import apply_to_environment
 from evergait.types import Bool, Float32, Float64, Int32, Int64, UInt32
-
-HUGE = 1e10
-"""What MuJoCo holds for a diverged number (mjMAXVAL)."""
-
-_FIRST_BAD, _LAST_BAD = int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC)
 
 
 class Simulation:
@@ -26,7 +21,8 @@ class Simulation:
     """
 
     def __init__(self, task: Task, n_slots: int, n_threads: int) -> None:
-        env: Any = make(task)
+        with quiet():  # compiling some models warns
+            env: Any = make(task)
         apply_to_environment(task.variant, env)
         self.task, self.n_slots, self.n_threads, self.n = task, n_slots, n_threads, 0
         self.n_steps: int = env.spec.max_episode_steps
@@ -114,10 +110,10 @@ class Simulation:
 
     def diverged(self) -> Bool:
         """(n,) which episodes have left the finite numbers, been reset by MuJoCo for it, or failed."""
-        warned = self._batch.warning[: self.n, _FIRST_BAD : _LAST_BAD + 1, 1]
+        warned = was_reset(self._batch.warning[: self.n, :, 1])
         failed: Bool = self._failed[: self.n]
         # One look at the largest number spares the look at every row; NaN compares as false.
         if np.abs(self._motion[: self.n]).max() <= HUGE and not warned.any() and not failed.any():
             return failed
-        bad: Bool = failed | warned.any(axis=1) | ~(np.abs(self._motion[: self.n]) <= HUGE).all(axis=1)
+        bad: Bool = failed | warned | ~(np.abs(self._motion[: self.n]) <= HUGE).all(axis=1)
         return bad
