@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import mujoco  # type: ignore[import-untyped]
+import mujoco
 import numpy as np
 from mujoco.batch import SimulationError
 

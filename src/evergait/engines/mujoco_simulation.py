@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import mujoco  # type: ignore[import-untyped]
+import mujoco
 import numpy as np
 from gymnasium.utils import seeding
 from mujoco.batch import Batch, SimulationError

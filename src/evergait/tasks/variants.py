@@ -27,7 +27,7 @@ def apply_to_model(variant: Variant, model: Any) -> None:
     if variant.strength != 1.0:
         model.actuator_gear *= variant.strength
     if (variant.mass, variant.strength) != (1.0, 1.0):
-        import mujoco  # type: ignore[import-untyped]
+        import mujoco
 
         mujoco.mj_setConst(model, mujoco.MjData(model))  # inverse weights, subtree masses, acc0
 
