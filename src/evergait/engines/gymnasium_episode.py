@@ -13,6 +13,8 @@ from evergait.tasks import Task, make
 from evergait.tasks.variants import apply_to_environment, has_model
 from evergait.types import Float32, Float64
 
+READY = -1
+"""Stands for a row: a process answers it when it has made the environment."""
 Row = tuple[float, int, bool, Float64 | None]
 """Return, length, diverged, and sums of observations and of their squares (2, n_observations) if asked for."""
 
@@ -57,7 +59,7 @@ class Episode:
             self.env: gymnasium.Env[Any, Any] = make(task)
         apply_to_environment(task.variant, self.env)
         self._inner: Any = self.env.unwrapped
-        self._physics = self._inner.data if has_model(self.env) else None
+        self._physics: Any = getattr(self._inner, "data", None) if has_model(self.env) else None
         self._healthy_reward: float | None = getattr(self._inner, "_healthy_reward", None)
 
     def run(self, episodes: Episodes, row: int) -> Row:

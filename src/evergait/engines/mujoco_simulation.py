@@ -102,11 +102,15 @@ class Simulation:
         self._position[: self.n] = position
         return rewards, ~healthy
 
+    @property
+    def seen(self) -> Float64:
+        """What `observe` last found, (n, n_observations)."""
+        return self._observations[: self.n]
+
     def observe(self) -> Float64:
-        """Observations (n, n_observations); the array is written again by the next call."""
-        seen = self._observations[: self.n]
-        np.concatenate(self._rules.observe(self._at), axis=1, out=seen)
-        return seen
+        """Observations (n, n_observations), in an array that the next call writes again."""
+        np.concatenate(self._rules.observe(self._at), axis=1, out=self.seen)
+        return self.seen
 
     def diverged(self) -> Bool:
         """(n,) which episodes have left the finite numbers, been reset by MuJoCo for it, or failed."""
