@@ -1,5 +1,6 @@
 """Any Gymnasium environment with vector observations: one environment per process, results placed by row."""
 
+import contextlib
 import os
 import pickle
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import time
 import weakref
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
@@ -16,13 +18,15 @@ import gymnasium
 import numpy as np
 
 from evergait.engines.base import Episodes, Outcome
-from evergait.engines.gymnasium_episode import act, hushed, pack, perceived, to_action
+from evergait.engines.gymnasium_episode import READY, act, pack, perceived, to_action
 from evergait.policy import Network
 from evergait.random import PERTURBATION, Noise
 from evergait.tasks import Task, make, spaces
 from evergait.tasks.variants import apply_to_environment, unsupported
 from evergait.types import EvergaitError, Float32
 
+SECONDS_TO_START = 120.0
+"""How long a process may take to import what it needs and to make the environment."""
 SECONDS_TO_EXIT = 2.0
 """How long a process may take to leave by itself when asked to."""
 
@@ -56,8 +60,7 @@ class GymnasiumEngine:
         """Why this engine cannot simulate the task, or an empty string if it can."""
         try:
             spaces(task)
-            with hushed(task):
-                env = make(task)
+            env = make(task)
         except EvergaitError as error:
             return str(error)
         env.close()
@@ -89,29 +92,30 @@ class GymnasiumEngine:
         chunks = deque(range(low, min(low + size, len(episodes))) for low in range(0, len(episodes), size))
         request = episodes, _spec(episodes.task)
         for worker in workers:
-            _send(worker, request)
-            _give(worker, chunks)
+            _give(worker, [READY], request)
         while busy := [worker for worker in workers if worker.rows]:
-            ready = wait([worker.pipe for worker in busy], self._until_late(busy))
-            for worker in busy:
+            patience = [worker.since + self._limit(worker) - time.monotonic() for worker in busy]
+            ready = wait([worker.pipe for worker in busy], max(0.0, min(patience)))
+            for worker, left in zip(busy, patience, strict=True):
                 if worker.pipe in ready:
                     _take(worker, episodes, outcome)
-                    if not worker.rows:
-                        _give(worker, chunks)
-                elif time.monotonic() - worker.since > self._timeout:
+                    if not worker.rows and chunks:
+                        _give(worker, chunks[0], chunks.popleft())
+                elif left <= 0:
                     raise EvergaitError(
-                        f"task {episodes.task.name!r}: the episode with seed {episodes.seed[worker.rows[0]]} has taken "
-                        f"more than {self._timeout:g} s; the environment hangs, or needs a longer timeout"
+                        f"{_where(worker, episodes)} has taken more than {self._limit(worker):g} s; "
+                        "the environment hangs, or needs a longer timeout"
                     )
 
-    def _until_late(self, busy: list[_Worker]) -> float:
-        return max(0.0, min(worker.since for worker in busy) + self._timeout - time.monotonic()) + 0.01
+    def _limit(self, worker: _Worker) -> float:
+        return SECONDS_TO_START if worker.rows[0] == READY else self._timeout
 
 
 def _spec(task: Task) -> bytes:
+    """What the parent knows of the environment, or nothing: then the process must know it by itself."""
     try:
-        return pickle.dumps(gymnasium.registry.get(task.id))
-    except (pickle.PicklingError, AttributeError, TypeError):  # made from a local function; the process may know it
+        return pickle.dumps(gymnasium.registry[task.id])
+    except (KeyError, pickle.PicklingError, AttributeError, TypeError):
         return b""
 
 
@@ -134,38 +138,33 @@ def _start() -> _Worker:
     return _Worker(process, ours, lifeline)
 
 
-def _send(worker: _Worker, message: object) -> None:
-    try:
+def _give(worker: _Worker, rows: Iterable[int], message: object) -> None:
+    worker.rows.extend(rows)
+    worker.since = time.monotonic()
+    with contextlib.suppress(OSError):  # a dead process is found when its answer is taken
         worker.pipe.send(message)
-    except OSError as error:
-        raise _death(worker, "") from error
-
-
-def _give(worker: _Worker, chunks: deque[range]) -> None:
-    if chunks:
-        worker.rows.extend(chunks[0])
-        worker.since = time.monotonic()
-        _send(worker, chunks.popleft())
 
 
 def _take(worker: _Worker, episodes: Episodes, outcome: Outcome) -> None:
-    seed = episodes.seed[worker.rows[0]]
     try:
         row, answer = worker.pipe.recv()
     except (EOFError, OSError) as error:
-        raise _death(worker, f" in the episode of task {episodes.task.name!r} with seed {seed}") from error
+        code = worker.process.wait()
+        raise EvergaitError(f"{_where(worker, episodes)} ended its process (exit code {code})") from error
     if isinstance(answer, str):
-        raise EvergaitError(f"task {episodes.task.name!r}: the environment failed with seed {seed}: {answer}")
+        raise EvergaitError(f"{_where(worker, episodes)} failed: {answer}")
     worker.rows.popleft()
     worker.since = time.monotonic()
-    outcome.returns[row], outcome.lengths[row], outcome.diverged[row], sums = answer
-    if sums is not None:
-        outcome.statistics[row] = sums
+    if row != READY:
+        outcome.returns[row], outcome.lengths[row], outcome.diverged[row], sums = answer
+        if sums is not None:
+            outcome.statistics[row] = sums
 
 
-def _death(worker: _Worker, where: str) -> EvergaitError:
-    code = worker.process.wait()
-    return EvergaitError(f"a process of the gymnasium engine died{where} (exit code {code}); its output may say why")
+def _where(worker: _Worker, episodes: Episodes) -> str:
+    row = worker.rows[0]
+    what = "making the environment" if row == READY else f"the episode with seed {episodes.seed[row]}"
+    return f"task {episodes.task.name!r}: {what}"
 
 
 def _stop(workers: list[_Worker], patience: float = SECONDS_TO_EXIT) -> None:
@@ -187,8 +186,7 @@ def replay_in_gymnasium(network: Network, theta: Float32, task: Task, seed: int)
     one = np.zeros(1, np.uint32)
     noise = Noise(0, PERTURBATION)
     packed = pack(Episodes(task, network, theta, 0.0, noise, one, np.zeros(1, np.float32), one), 0)
-    with hushed(task):
-        env = make(task)
+    env = make(task)
     apply_to_environment(task.variant, env)
     total, length, over = 0.0, 0, False
     observation, _ = env.reset(seed=seed)

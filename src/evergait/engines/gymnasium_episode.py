@@ -1,6 +1,5 @@
 """One episode of one candidate in one Gymnasium environment: what every process of the engine does."""
 
-import contextlib
 from typing import Any
 
 import gymnasium
@@ -11,9 +10,12 @@ from evergait.engines.base import Episodes
 from evergait.policy import Network
 from evergait.random import OBSERVATION_NOISE, Noise
 from evergait.tasks import Task, make
+from evergait.tasks.quiet import hushed
 from evergait.tasks.variants import apply_to_environment, has_model
 from evergait.types import Float32, Float64
 
+READY = -1
+"""Stands for a row: a process answers it when it has made the environment."""
 Row = tuple[float, int, bool, Float64 | None]
 """Return, length, diverged, and sums of observations and of their squares (2, n_observations) if asked for."""
 
@@ -40,25 +42,14 @@ def perceived(task: Task, observation: object, seed: int, step: int) -> Float64:
     return seen + task.variant.observation_noise * noise.astype(np.float64)
 
 
-def hushed(task: Task) -> contextlib.AbstractContextManager[None]:
-    """Keep MuJoCo quiet for tasks that use it, and keep it from being imported for those that do not."""
-    spec = gymnasium.registry.get(task.id)
-    if spec is None or "mujoco" not in str(spec.entry_point):
-        return contextlib.nullcontext()
-    from evergait.engines.mujoco_library import quiet
-
-    return quiet()
-
-
 class Episode:
     """A task's environment, used for one episode after another."""
 
     def __init__(self, task: Task) -> None:
-        with hushed(task):
-            self.env: gymnasium.Env[Any, Any] = make(task)
+        self.env: gymnasium.Env[Any, Any] = make(task)
         apply_to_environment(task.variant, self.env)
         self._inner: Any = self.env.unwrapped
-        self._physics = self._inner.data if has_model(self.env) else None
+        self._physics: Any = getattr(self._inner, "data", None) if has_model(self.env) else None
         self._healthy_reward: float | None = getattr(self._inner, "_healthy_reward", None)
 
     def run(self, episodes: Episodes, row: int) -> Row:

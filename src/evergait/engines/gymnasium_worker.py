@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 import gymnasium
 
 from evergait.engines.base import Episodes
-from evergait.engines.gymnasium_episode import Episode, Row
+from evergait.engines.gymnasium_episode import READY, Episode, Row
 from evergait.tasks import Task
 from evergait.types import EvergaitError
 
@@ -31,17 +31,17 @@ def main(pipe: int, lifeline: int) -> None:
             if isinstance(message, tuple):
                 episodes, spec = message
                 _register(episodes.task.id, spec)
-            else:
-                for row in message:
-                    connection.send((row, _answer(environments, episodes, row)))
+                message = [READY]
+            for row in message:
+                connection.send((row, _answer(environments, episodes, row)))
 
 
-def _answer(environments: dict[Task, Episode], episodes: Episodes, row: int) -> Row | str:
-    """The outcome of a row, or what the environment's user must read."""
+def _answer(environments: dict[Task, Episode], episodes: Episodes, row: int) -> Row | str | None:
+    """The outcome of a row, nothing if it is READY, or what the environment's user must read."""
     try:
         if episodes.task not in environments:
             environments[episodes.task] = Episode(episodes.task)
-        return environments[episodes.task].run(episodes, row)
+        return None if row == READY else environments[episodes.task].run(episodes, row)
     except EvergaitError as error:
         return str(error)
     except Exception as error:

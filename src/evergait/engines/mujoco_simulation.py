@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium.utils import seeding
 from mujoco.batch import Batch, SimulationError
 
-from evergait.engines.mujoco_library import HUGE, ContactBatch, quiet, was_reset
+from evergait.engines.mujoco_library import HUGE, ContactBatch, was_reset
 from evergait.engines.mujoco_tasks import RULES, Fields
 from evergait.tasks import Task, make
 from evergait.tasks.variants import apply_to_environment
@@ -21,8 +21,7 @@ class Simulation:
     """
 
     def __init__(self, task: Task, n_slots: int, n_threads: int) -> None:
-        with quiet():  # compiling some models warns
-            env: Any = make(task)
+        env: Any = make(task)
         apply_to_environment(task.variant, env)
         self.task, self.n_slots, self.n_threads, self.n = task, n_slots, n_threads, 0
         self.n_steps: int = env.spec.max_episode_steps
@@ -102,11 +101,15 @@ class Simulation:
         self._position[: self.n] = position
         return rewards, ~healthy
 
+    @property
+    def seen(self) -> Float64:
+        """What `observe` last found, (n, n_observations)."""
+        return self._observations[: self.n]
+
     def observe(self) -> Float64:
-        """Observations (n, n_observations); the array is written again by the next call."""
-        seen = self._observations[: self.n]
-        np.concatenate(self._rules.observe(self._at), axis=1, out=seen)
-        return seen
+        """Observations (n, n_observations), in an array that the next call writes again."""
+        np.concatenate(self._rules.observe(self._at), axis=1, out=self.seen)
+        return self.seen
 
     def diverged(self) -> Bool:
         """(n,) which episodes have left the finite numbers, been reset by MuJoCo for it, or failed."""
