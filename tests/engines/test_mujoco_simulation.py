@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from mujoco.batch import SimulationError
 
-from evergait.engines.mujoco_library import library, quiet
+from evergait.engines.mujoco_library import library
 from evergait.engines.mujoco_simulation import Simulation
 from evergait.tasks import Task
+from evergait.tasks.quiet import quiet
 
 SEEDS = np.arange(3, dtype=np.uint32)
 
