@@ -17,6 +17,10 @@
 namespace nb = nanobind;
 using namespace evergait;
 
+namespace evergait {
+void bind_planar(nb::module_& m, const char* isa);  // planar_bindings.cpp
+}
+
 template <class T>
 using In1 = nb::ndarray<const T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
@@ -73,6 +77,7 @@ NB_MODULE(_native, m) {
   choose_kernels();
   m.attr("ISA") = isa;
   m.attr("MAX_WIDTH") = kMaxWidth;
+  bind_planar(m, isa.c_str());
 
   m.def("words", [](uint64_t seed, uint32_t generation, uint32_t purpose, uint32_t index, int64_t n) {
     auto out = make_array<uint32_t>(n);

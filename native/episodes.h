@@ -1,0 +1,190 @@
+// Whole episodes with the policy inside: observe, act, advance, reward, until every row is done.
+//
+// Observation, reward and ending repeat the arithmetic of gymnasium/envs/mujoco/*_v5.py operation by operation, in its types: the
+// control cost is a float32 sum because actions are float32.
+#pragma once
+
+#include "physics.h"
+#include "policy.h"
+
+namespace evergait::EVERGAIT_ISA {
+
+constexpr double kHuge = 1e10;  // beyond it MuJoCo calls a state bad
+
+// One robot's state as Gymnasium sees it.
+struct View {
+  double position[kMaxDof], velocity[kMaxDof];
+};
+
+template <int W>
+EVERGAIT_INLINE View view(const PlanarModel& m, const State<W>& state, int lane) {
+  View at;
+  for (int i = 0; i < m.n_dof; ++i) {
+    at.position[i] = m.dof[i].sign * state.q[i][lane];
+    at.velocity[i] = m.dof[i].sign * state.v[i][lane];
+  }
+  return at;
+}
+
+inline void observe(const TaskRules& rules, int n_dof, const View& at, double* observation) {
+  for (int i = rules.n_hidden; i < n_dof; ++i) *observation++ = at.position[i];
+  for (int i = 0; i < n_dof; ++i) {
+    double v = at.velocity[i];
+    if (rules.clips_velocity) v = v < -10.0 ? -10.0 : (v > 10.0 ? 10.0 : v);
+    *observation++ = v;
+  }
+}
+
+inline bool inside(double x, const double* range) { return range[0] < x && x < range[1]; }
+
+inline bool is_healthy(const TaskRules& rules, int n_dof, const View& at) {
+  if (rules.counts_steps) {  // InvertedPendulum: the pole's angle is position 1, and the bound itself is healthy
+    const double angle = at.position[1] < 0.0 ? -at.position[1] : at.position[1];
+    return !(angle > rules.angle[1]);
+  }
+  if (!rules.ends) return true;
+  bool healthy = inside(at.position[1], rules.height) && inside(at.position[2], rules.angle);
+  for (int i = 2; i < n_dof; ++i) healthy = healthy && inside(at.position[i], rules.state);
+  for (int i = 0; i < n_dof; ++i) healthy = healthy && inside(at.velocity[i], rules.state);
+  return healthy;
+}
+
+inline bool is_finite(int n_dof, const View& at) {
+  bool finite = true;  // written so that NaN compares as not finite
+  for (int i = 0; i < n_dof; ++i) {
+    finite = finite && at.position[i] <= kHuge && at.position[i] >= -kHuge;
+    finite = finite && at.velocity[i] <= kHuge && at.velocity[i] >= -kHuge;
+  }
+  return finite;
+}
+
+inline double reward(const TaskRules& rules, double x_before, double x_after, bool healthy, const float* action, int n) {
+  if (rules.counts_steps) return healthy ? 1.0 : 0.0;
+  double gain = rules.forward_weight * ((x_after - x_before) / rules.dt);
+  if (rules.ends) gain = gain + (healthy ? rules.healthy_reward : 0.0);
+  float squares = 0.0f;
+  for (int i = 0; i < n; ++i) squares += action[i] * action[i];
+  return gain - static_cast<double>(rules.control_weight * squares);
+}
+
+struct Slot {
+  int64_t row;        // -1: nothing left to do
+  int elapsed;
+  double total, x;
+  float action[kMaxActuators];
+};
+
+template <int W>
+struct Flight {
+  const EpisodeJob& job;
+  Physics<W>* physics;
+  float* packed;             // (W, packed size)
+  int64_t packed_floats;
+  int n_live;
+  State<W> state;
+  Lanes<W> applied[kMaxDof];
+  Slot slot[W];
+
+  const PlanarModel& model() const { return physics->model; }
+
+  void take_row(int lane) {
+    const PlanarModel& m = model();
+    Slot& s = slot[lane];
+    s.row = __atomic_fetch_add(job.next_row, int64_t(1), __ATOMIC_RELAXED);
+    s.elapsed = 0, s.total = 0.0;
+    const bool idle = s.row >= job.n;
+    for (int i = 0; i < m.n_dof; ++i) {
+      // NaN touches nothing: an idle lane never keeps the others waiting for the solver.
+      state.q[i][lane] = idle ? __builtin_nan("") : m.dof[i].sign * job.position[s.row * m.n_dof + i];
+      state.v[i][lane] = idle ? __builtin_nan("") : m.dof[i].sign * job.velocity[s.row * m.n_dof + i];
+      state.acceleration[i][lane] = 0.0;
+      applied[i][lane] = 0.0;
+    }
+    if (idle) {
+      s.row = -1, --n_live;
+      return;
+    }
+    pack_candidate(job.layers, job.n_layers, job.theta, job.sigma * job.sign[s.row], job.noise, job.pair[s.row],
+                   packed + lane * packed_floats);
+  }
+
+  void finish(int lane, bool bad) {
+    const Slot& s = slot[lane];
+    job.returns[s.row] = bad ? __builtin_nan("") : s.total;
+    job.lengths[s.row] = s.elapsed;
+    job.diverged[s.row] = bad;
+    take_row(lane);
+  }
+
+  // The action of one lane; false if it is not finite.
+  bool act(int lane) {
+    const PlanarModel& m = model();
+    Slot& s = slot[lane];
+    alignas(64) double seen[kMaxWidth];
+    const int n_seen = int(job.layers[0].n_in), n_actions = m.n_actuators;
+    const View at = view(m, state, lane);
+    s.x = at.position[0];
+    observe(job.rules, m.n_dof, at, seen);
+    if (job.rules.observation_noise != 0.0) {
+      const NoiseKey key = {job.seed[s.row], 0, job.noise_purpose};
+      for_normals(key, uint32_t(s.elapsed), 0, n_seen, [&](int64_t j, int n, const float* z) {
+        for (int k = 0; k < n; ++k) seen[j + k] += job.rules.observation_noise * double(z[k]);
+      });
+    }
+    if (job.sums) {
+      double* sums = job.sums + s.row * 2 * n_seen;
+      for (int i = 0; i < n_seen; ++i) sums[i] += seen[i], sums[n_seen + i] += seen[i] * seen[i];
+    }
+    if (job.trace)
+      for (int i = 0; i < m.n_dof; ++i)
+        job.trace[(s.row * (job.limit + 1) + s.elapsed) * m.n_dof + i] = at.position[i];
+    policy_action(job.layers, job.n_layers, job.surround, packed + lane * packed_floats, seen, s.action);
+    bool finite = true;
+    for (int i = 0; i < n_actions; ++i) finite = finite && s.action[i] - s.action[i] == 0.0f;
+    apply_control<W>(m, s.action, lane, applied);
+    return finite;
+  }
+
+  void judge(int lane) {
+    const PlanarModel& m = model();
+    Slot& s = slot[lane];
+    const View at = view(m, state, lane);
+    const bool healthy = is_healthy(job.rules, m.n_dof, at);
+    s.total += reward(job.rules, s.x, at.position[0], healthy, s.action, m.n_actuators);
+    ++s.elapsed;
+    const bool bad = !is_finite(m.n_dof, at) || !(s.total - s.total == 0.0);
+    if (job.trace)
+      for (int i = 0; i < m.n_dof; ++i)
+        job.trace[(s.row * (job.limit + 1) + s.elapsed) * m.n_dof + i] = at.position[i];
+    if (bad || !healthy || s.elapsed >= job.limit) finish(lane, bad);
+  }
+
+  void run() {
+    n_live = W;
+    for (int lane = 0; lane < W; ++lane) take_row(lane);
+    while (n_live > 0) {
+      for (int lane = 0; lane < W; ++lane)
+        while (slot[lane].row >= 0 && !act(lane)) finish(lane, true);
+      if (n_live == 0) break;
+      physics->advance(state, applied, job.rules.n_frames);
+      for (int lane = 0; lane < W; ++lane)
+        if (slot[lane].row >= 0) judge(lane);
+    }
+  }
+};
+
+template <int W>
+void run_episodes(const EpisodeJob& job) {
+  if (job.n == 0) return;
+  Physics<W>* physics = open_physics<W>(job.options);
+  const int64_t floats = packed_size(job.layers, job.n_layers);
+  float* packed = static_cast<float*>(aligned_alloc(64, size_t((floats * 4 * W + 63) / 64 * 64)));
+  void* memory = aligned_alloc(64, (sizeof(Flight<W>) + 63) / 64 * 64);
+  auto* flight = new (memory) Flight<W>{job, physics, packed, floats, 0, {}, {}, {}};
+  flight->run();
+  free(memory);
+  free(packed);
+  close_physics(physics);
+}
+
+}  // namespace evergait::EVERGAIT_ISA

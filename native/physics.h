@@ -1,0 +1,67 @@
+// Physics<W>: a stepper for W robots behind two function pointers, so that only the stepper itself is compiled per robot.
+#pragma once
+
+#include <stdlib.h>
+
+#include <new>
+
+#include "planar_kernels.h"
+#include "stepper.h"
+
+namespace evergait::EVERGAIT_ISA {
+
+constexpr int kNativeLanes = EVERGAIT_VECTOR_BYTES / 8;
+
+template <int W>
+struct Physics {
+  void* stepper;
+  void (*advance_)(void* stepper, State<W>&, const Lanes<W>* applied, int n_frames);
+  PlanarModel model;
+
+  void advance(State<W>& state, const Lanes<W>* applied, int n_frames) { advance_(stepper, state, applied, n_frames); }
+};
+
+template <class Tree, int W>
+void use_stepper(Physics<W>& physics) {
+  using S = Stepper<Tree, W>;
+  void* memory = aligned_alloc(64, (sizeof(S) + 63) / 64 * 64);
+  physics.stepper = new (memory) S(physics.model);
+  physics.advance_ = [](void* stepper, State<W>& state, const Lanes<W>* applied, int n_frames) {
+    static_cast<S*>(stepper)->advance(state, applied, n_frames);
+  };
+}
+
+template <int W>
+Physics<W>* open_physics(const PlanarOptions& options) {
+  auto* physics = static_cast<Physics<W>*>(malloc(sizeof(Physics<W>)));
+  read_model(options.description, physics->model);
+  if constexpr (W == kNativeLanes) {
+    if (!options.any_tree) {
+      if (StaticTree<ChainOf5>::matches(physics->model)) return use_stepper<StaticTree<ChainOf5>>(*physics), physics;
+      if (StaticTree<ChainOf6>::matches(physics->model)) return use_stepper<StaticTree<ChainOf6>>(*physics), physics;
+      if (StaticTree<TwoLegs>::matches(physics->model)) return use_stepper<StaticTree<TwoLegs>>(*physics), physics;
+    }
+  }
+  use_stepper<RuntimeTree>(*physics);
+  return physics;
+}
+
+template <int W>
+void close_physics(Physics<W>* physics) {
+  free(physics->stepper);
+  free(physics);
+}
+
+// Torques of one lane from its controls; a control beyond its range is clamped, as MuJoCo does with a copy.
+template <int W, class T>
+EVERGAIT_INLINE void apply_control(const PlanarModel& m, const T* control, int lane, Lanes<W>* applied) {
+  for (int i = 0; i < m.n_dof; ++i) applied[i][lane] = 0.0;
+  for (int a = 0; a < m.n_actuators; ++a) {
+    const Actuator& actuator = m.actuator[a];
+    double u = static_cast<double>(control[a]);
+    if (actuator.limited) u = u < actuator.lower ? actuator.lower : (u > actuator.upper ? actuator.upper : u);
+    applied[actuator.dof][lane] += actuator.gain * u;
+  }
+}
+
+}  // namespace evergait::EVERGAIT_ISA

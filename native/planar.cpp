@@ -1,0 +1,54 @@
+// The planar engine, compiled once per instruction set (see isa.h).
+#include "episodes.h"
+
+namespace evergait::EVERGAIT_ISA {
+
+template <int W>
+static void step_rows(const StepJob& job) {
+  Physics<W>* physics = open_physics<W>(job.options);
+  const PlanarModel& m = physics->model;
+  State<W> state;
+  Lanes<W> applied[kMaxDof];
+  for (int64_t first = job.begin; first < job.end; first += W) {
+    for (int lane = 0; lane < W; ++lane) {
+      const int64_t row = first + lane < job.end ? first + lane : job.end - 1;  // spare lanes repeat the last row
+      for (int i = 0; i < m.n_dof; ++i) {
+        state.q[i][lane] = m.dof[i].sign * job.position[row * m.n_dof + i];
+        state.v[i][lane] = m.dof[i].sign * job.velocity[row * m.n_dof + i];
+        state.acceleration[i][lane] = 0.0;
+      }
+      apply_control<W>(m, job.control + row * m.n_actuators, lane, applied);
+    }
+    physics->advance(state, applied, job.n_frames);
+    for (int lane = 0; lane < W && first + lane < job.end; ++lane) {
+      const int64_t row = first + lane;
+      for (int i = 0; i < m.n_dof; ++i) {
+        job.position[row * m.n_dof + i] = m.dof[i].sign * state.q[i][lane];
+        job.velocity[row * m.n_dof + i] = m.dof[i].sign * state.v[i][lane];
+      }
+    }
+  }
+  close_physics(physics);
+}
+
+static void step(const StepJob& job) {
+  switch (job.options.n_lanes ? job.options.n_lanes : kNativeLanes) {
+    case 1: return step_rows<1>(job);
+    case 2: return step_rows<2>(job);
+    case 4: return step_rows<4>(job);
+    default: return step_rows<8>(job);
+  }
+}
+
+static void episodes(const EpisodeJob& job) {
+  switch (job.options.n_lanes ? job.options.n_lanes : kNativeLanes) {
+    case 1: return run_episodes<1>(job);
+    case 2: return run_episodes<2>(job);
+    case 4: return run_episodes<4>(job);
+    default: return run_episodes<8>(job);
+  }
+}
+
+extern const PlanarKernels planar_kernels = {step, episodes};
+
+}  // namespace evergait::EVERGAIT_ISA

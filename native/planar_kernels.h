@@ -1,0 +1,69 @@
+// Plain data shared by bindings.cpp and the planar engine, and the table of its functions for one instruction set.
+#pragma once
+
+#include "kernels.h"
+
+namespace evergait {
+
+struct PlanarOptions {
+  const double* description;   // see planar_model.h
+  int n_lanes;                 // 1, 2, 4, 8; 0: as many as a register holds
+  bool any_tree;               // do not use code specialised for Gymnasium's robots (for tests: it must not matter)
+};
+
+struct StepJob {
+  PlanarOptions options;
+  int64_t begin, end;          // rows
+  int n_frames;                // MuJoCo steps
+  double *position, *velocity; // (n, n_dof), in and out
+  const double* control;       // (n, n_actuators)
+};
+
+// How a Gymnasium environment turns states into observations, rewards and endings.
+struct TaskRules {
+  int n_frames;                     // MuJoCo steps per environment step
+  int n_hidden;                     // leading positions that the policy does not see
+  bool clips_velocity;              // to +-10 in the observation
+  bool counts_steps;                // the reward is 1 per healthy step (InvertedPendulum), else as below
+  double dt, forward_weight, healthy_reward;
+  float control_weight;
+  bool ends;                        // when unhealthy: position 1 or 2, or the rest of the state, out of bounds
+  double height[2], angle[2], state[2];
+  double observation_noise;
+};
+
+// Whole episodes, one per row. Threads share `next_row`; a lane takes the next row when its episode ends.
+struct EpisodeJob {
+  PlanarOptions options;
+  TaskRules rules;
+  const Layer* layers;
+  int n_layers;
+  Surround surround;
+  const float* theta;
+  float sigma;
+  NoiseKey noise;
+  const uint32_t* pair;             // (n,)
+  const float* sign;                // (n,)
+  const uint32_t* seed;             // (n,) of the observation noise
+  const double *position, *velocity;  // (n, n_dof) initial states
+  int64_t n;
+  int limit;                        // steps
+  uint32_t noise_purpose;           // of observation noise
+  double* returns;                  // (n,)
+  int32_t* lengths;                 // (n,)
+  uint8_t* diverged;                // (n,)
+  double* sums;                     // (n, 2, n_observations) or null
+  double* trace;                    // (n, limit + 1, n_dof) positions or null
+  int64_t* next_row;
+};
+
+struct PlanarKernels {
+  void (*step)(const StepJob&);
+  void (*episodes)(const EpisodeJob&);
+};
+
+namespace baseline { extern const PlanarKernels planar_kernels; }
+namespace avx2 { extern const PlanarKernels planar_kernels; }
+namespace avx512 { extern const PlanarKernels planar_kernels; }
+
+}  // namespace evergait

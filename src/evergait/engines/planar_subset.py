@@ -1,0 +1,82 @@
+"""What the planar engine can simulate; everything else is refused by name, in one sentence per reason."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import mujoco
+import numpy as np
+
+MAX_DOFS, MAX_POINTS, MAX_PAIRS, MAX_ACTUATORS = 16, 48, 24, 16  # as in native/planar_model.h
+
+# Fields of mjModel that must be zero, what a non-zero one means, and whose name to give.
+_ZERO = {
+    "dof_frictionloss": ("dry joint friction", "dof"),
+    "dof_dampingpoly": ("nonlinear damping", "dof"),
+    "jnt_stiffnesspoly": ("a nonlinear spring", "joint"),
+    "jnt_springyield": ("a plastic spring", "joint"),
+    "jnt_actfrclimited": ("a limit on actuator force", "joint"),
+    "jnt_actgravcomp": ("gravity compensation by an actuator", "joint"),
+    "body_gravcomp": ("gravity compensation", "body"),
+    "geom_adhesion": ("adhesion", "geom"),
+    "geom_surfacevel": ("a moving surface", "geom"),
+    "geom_gap": ("a contact gap", "geom"),
+    "actuator_armature": ("armature of an actuator", "actuator"),
+    "actuator_damping": ("damping of an actuator", "actuator"),
+    "actuator_dampingpoly": ("damping of an actuator", "actuator"),
+    "actuator_delay": ("a delay", "actuator"),
+    "actuator_forcelimited": ("a force limit", "actuator"),
+    "actuator_dyntype": ("an activation state", "actuator"),
+    "actuator_gaintype": ("a gain that is not fixed", "actuator"),
+    "actuator_biastype": ("a bias force", "actuator"),
+    "actuator_trntype": ("a transmission that is not a joint", "actuator"),
+}
+_COUNTS = {
+    "neq": "equality constraints",
+    "ntendon": "tendons",
+    "nflex": "flexible bodies",
+    "nplugin": "plugins",
+    "nmocap": "mocap bodies",
+    "na": "actuator states",
+}
+
+
+def _name(model: Any, kind: str, index: int) -> str:
+    if kind == "dof":
+        kind, index = "joint", int(model.dof_jntid[index])
+    return f"{kind} {getattr(model, kind)(index).name or index!r}"
+
+
+def reasons(model: Any) -> Iterator[str]:
+    """Why a model lies outside the subset, as far as that can be told without its geometry."""
+    for field, what in _COUNTS.items():
+        if getattr(model, field):
+            yield f"{what} are not supported"
+    for field, (what, kind) in _ZERO.items():
+        bad = np.flatnonzero(np.atleast_2d(np.asarray(getattr(model, field)).T != 0).any(axis=0))
+        if bad.size:
+            yield f"{_name(model, kind, int(bad[0]))}: {what} is not supported"
+    option = model.opt
+    if option.integrator not in (int(mujoco.mjtIntegrator.mjINT_EULER), int(mujoco.mjtIntegrator.mjINT_RK4)):
+        yield f"integrator {mujoco.mjtIntegrator(option.integrator).name[6:]} is not supported (only Euler and RK4)"
+    if option.solver == int(mujoco.mjtSolver.mjSOL_PGS):
+        yield "solver PGS is not supported: it stops before it converges"
+    if option.noslip_iterations:
+        yield "noslip iterations are not supported"
+    if option.disableflags:
+        yield f"disable flags {option.disableflags:#x} are not supported"
+    if option.enableflags & ~int(mujoco.mjtEnableBit.mjENBL_ENERGY):
+        yield f"enable flags {option.enableflags:#x} are not supported"
+    if np.any(option.wind):
+        yield "wind is not supported"
+    if (option.density or option.viscosity) and np.any(np.asarray(model.geom_fluid)):
+        yield "the ellipsoid fluid model is not supported"
+    if model.nv == 0:
+        yield "it has no joints"
+    if model.nv > MAX_DOFS:
+        yield f"{model.nv} degrees of freedom are more than {MAX_DOFS}"
+    if model.nu > MAX_ACTUATORS:
+        yield f"{model.nu} actuators are more than {MAX_ACTUATORS}"
+    for joint in range(model.njnt):
+        if int(model.jnt_type[joint]) not in (int(mujoco.mjtJoint.mjJNT_SLIDE), int(mujoco.mjtJoint.mjJNT_HINGE)):
+            kind = mujoco.mjtJoint(int(model.jnt_type[joint])).name[6:].lower()
+            yield f"{_name(model, 'joint', joint)}: {kind} joints are not supported"
