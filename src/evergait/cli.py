@@ -42,6 +42,9 @@ def main(arguments: list[str] | None = None) -> int:
     except EvergaitError as error:
         errors.print(f"evergait: {error}", style="red", markup=False, soft_wrap=True)
         return 2
+    except KeyboardInterrupt:  # before or after training, which stops at safe points by itself
+        errors.print("evergait: interrupted")
+        return 130
     except BrokenPipeError:  # `evergait show | head`
         sys.stderr.close()
         return 0

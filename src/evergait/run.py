@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from evergait.config import Config, read_config
-from evergait.data import to_data
+from evergait.data import require, to_data
 from evergait.files import read_json, sha256, write_atomically, write_json
 from evergait.ledger import Ledger
 from evergait.metrics import Metrics
@@ -102,6 +102,12 @@ def default_threads() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def check_threads(threads: int | None) -> int:
+    """The number of threads to use: as wanted, or all processors."""
+    require(threads is None or threads >= 1, "threads", threads, "at least 1")
+    return threads or default_threads()
+
+
 def open_folder(config: Config, out: Path, store: Path) -> None:
     """Make or reopen a run's folder; another config or foreign files in it are an error."""
     try:
@@ -143,9 +149,7 @@ def train(
     Phases that the store already has, from this run or another, are not trained again.
     """
     config.check()
-    n_threads = default_threads() if threads is None else threads
-    if n_threads < 1:
-        raise EvergaitError(f"threads: is {n_threads}; it must be at least 1")
+    n_threads = check_threads(threads)
     out = Path(out)
     root = Path(store) if store else out / "phases"
     open_folder(config, out, root)

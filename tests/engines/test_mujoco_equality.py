@@ -6,7 +6,7 @@ import pytest
 
 from evergait.engines.mujoco_simulation import Simulation
 from evergait.engines.mujoco_tasks import RULES
-from evergait.tasks import Task, make
+from evergait.tasks import Task, make, parse_task
 from evergait.tasks.variants import apply_to_environment
 
 
@@ -46,3 +46,21 @@ def count_differing_bits(task: Task, seeds: list[int], n_steps: int, n_threads: 
 @pytest.mark.parametrize("name", RULES)
 def test_equals_gymnasium(name: str) -> None:
     assert count_differing_bits(Task(name), [0, 1, 2**32 - 1, 7], 120, 2) == 0
+
+
+@pytest.mark.parametrize("name", ["Hopper-v5@moon,ice", "HalfCheetah-v5@heavy,weak", "Humanoid-v5@heavy,reset_noise=4"])
+def test_variants_equal_gymnasium(name: str) -> None:
+    assert count_differing_bits(parse_task(name), [5, 6], 60, 1) == 0
+
+
+@pytest.mark.prove
+def test_a_thousand_episodes_equal_gymnasium() -> None:
+    n_episodes, differing = 0, {}
+    for index, name in enumerate(RULES):
+        seeds = list(range(1000 * index, 1000 * index + 92))
+        differing[name] = count_differing_bits(Task(name), seeds, 1000, 2)
+        n_episodes += len(seeds)
+        print(f"{name}: {len(seeds)} episodes, {differing[name]} values with differing bits", flush=True)
+    print(f"{n_episodes} episodes, {sum(differing.values())} values with differing bits")
+    assert n_episodes >= 1000
+    assert sum(differing.values()) == 0

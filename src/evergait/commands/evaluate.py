@@ -13,7 +13,7 @@ from evergait.data import require
 from evergait.engines import EngineName, engine_name
 from evergait.evaluate import Evaluator
 from evergait.policy import Policy
-from evergait.run import Run, default_threads
+from evergait.run import Run, check_threads
 from evergait.state import State
 from evergait.tasks import Task, parse_task
 from evergait.types import EvergaitError, Float32
@@ -46,13 +46,12 @@ class Eval:
     def run(self) -> int:
         """Evaluate and print."""
         require(self.episodes >= 1, "episodes", self.episodes, "at least 1")
-        require(self.threads is None or self.threads >= 1, "threads", self.threads, "at least 1")
         run = Run.load(self.folder)
         require(0 <= self.stage <= len(run.phases), "stage", self.stage, f"from 0 to {len(run.phases)}")
         state = run.state(self.stage - 1)
         theta = state.best_theta if self.which == "best" else state.theta
         tasks = [parse_task(name) for name in self.task] or list(run.policy.tasks)
-        workers = LocalWorkers(self.threads or default_threads())
+        workers = LocalWorkers(check_threads(self.threads))
         try:
             rows = [self._row(run, state, theta, task, workers) for task in tasks]
         finally:

@@ -16,7 +16,7 @@ import mujoco
 from evergait import _native
 from evergait.commands.base import console, print_json, print_table
 from evergait.data import Family
-from evergait.engines import ENGINES, get_engine
+from evergait.engines import available, get_engine
 from evergait.methods import Method
 from evergait.optimizers import Optimizer
 from evergait.run import default_threads
@@ -50,7 +50,7 @@ class Tasks:
 
     def _row(self, task: Task) -> dict[str, Any]:
         space = spaces(task)
-        engines = [name for name in ENGINES if not get_engine(name).refuses(task)]
+        engines = [name for name in available() if not get_engine(name).refuses(task)]
         return {
             "task": task.name,
             "observations": space.n_observations,

@@ -15,7 +15,7 @@ from evergait.logs import make_log
 from evergait.methods import Method
 from evergait.optimizers import Optimizer
 from evergait.progress import Progress
-from evergait.run import Run, train
+from evergait.run import Run, check_threads, open_folder, train
 from evergait.signals import Stop
 from evergait.train import Observer
 
@@ -53,6 +53,8 @@ class Train:
             console.print(f"{self.out} is done; nothing to train.")
             print_run(already)
             return 0
+        check_threads(self.threads)
+        open_folder(config, self.out, self.store or self.out / "phases")
         with ExitStack() as stack:
             observers: list[Observer] = [stack.enter_context(Progress(config, errors))]
             for name in self.log:

@@ -1,53 +1,69 @@
-"""Engines simulate episodes; the name `auto` stands for the fastest one that supports a task."""
+"""Engines simulate episodes; each is imported when it is first asked for."""
 
 import functools
-from collections.abc import Callable
+import importlib
+import importlib.util
 from typing import Literal
 
 from evergait.engines.base import Engine, Episodes, Outcome
+from evergait.names import nearest
 from evergait.tasks import Task
 from evergait.types import EvergaitError
 
 EngineName = Literal["auto", "planar", "mujoco", "gymnasium"]
 
-
-def _planar() -> Engine:
-    from evergait.engines.planar import PlanarEngine
-
-    return PlanarEngine()
-
-
-def _mujoco() -> Engine:
-    from evergait.engines.mujoco import MujocoEngine
-
-    return MujocoEngine()
+ENGINES = {
+    "planar": "evergait.engines.planar:PlanarEngine",
+    "mujoco": "evergait.engines.mujoco:MujocoEngine",
+    "gymnasium": "evergait.engines.gymnasium:GymnasiumEngine",
+}
+"""Names and where their classes are, from the fastest to the most general: the order in which `auto` asks."""
 
 
-def _gymnasium() -> Engine:
-    from evergait.engines.gymnasium import GymnasiumEngine
+def available() -> list[str]:
+    """Names of the engines that this installation has."""
+    return [name for name, place in ENGINES.items() if importlib.util.find_spec(place.partition(":")[0])]
 
-    return GymnasiumEngine()
 
-
-# Fastest first; each is imported when first wanted.
-ENGINES: dict[str, Callable[[], Engine]] = {"planar": _planar, "mujoco": _mujoco, "gymnasium": _gymnasium}
+def make_engine(name: str) -> Engine:
+    """A new engine by name."""
+    if name not in available():
+        raise EvergaitError(f"engine: there is none called {name!r}{nearest(name, available())}")
+    module, _, class_name = ENGINES[name].partition(":")
+    engine: Engine = getattr(importlib.import_module(module), class_name)()
+    return engine
 
 
 @functools.cache
 def get_engine(name: str) -> Engine:
-    """The process's engine of that name."""
-    return ENGINES[name]()
+    """This process's engine of that name."""
+    return make_engine(name)
 
 
+@functools.cache
 def engine_name(wanted: str, task: Task) -> str:
-    """The engine that simulates a task: the wanted one or, for `auto`, the fastest that does not refuse."""
+    """The engine that simulates a task: the wanted one or, for `auto`, the fastest that does not refuse.
+
+    >>> engine_name("auto", Task("CartPole-v1"))
+    'gymnasium'
+    """
     reasons = []
-    for name in ENGINES if wanted == "auto" else [wanted]:
+    for name in available() if wanted == "auto" else [wanted]:
         reason = get_engine(name).refuses(task)
         if not reason:
             return name
-        reasons.append(f"{name}: {reason}")
-    raise EvergaitError(f"task {task.name!r}: no engine can simulate it ({'; '.join(reasons)})")
+        reasons.append(reason)
+    raise EvergaitError(f"task {task.name!r}: no engine can simulate it: {'; '.join(reasons)}")
 
 
-__all__ = ["ENGINES", "Engine", "EngineName", "Episodes", "Outcome", "engine_name", "get_engine"]
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "EngineName",
+    "Episodes",
+    "Outcome",
+    "available",
+    "engine_name",
+    "get_engine",
+    "make_engine",
+]

@@ -6,12 +6,12 @@ import numpy as np
 
 from evergait import _native
 from evergait.engines.base import Episodes, Outcome
-from evergait.engines.mujoco_library import quiet
 from evergait.engines.mujoco_simulation import Simulation
 from evergait.engines.mujoco_tasks import RULES
 from evergait.names import nearest
 from evergait.random import OBSERVATION_NOISE, Noise
 from evergait.tasks import Task, make
+from evergait.tasks.quiet import quiet
 from evergait.tasks.variants import unsupported
 from evergait.types import Float64, Int64
 
@@ -19,6 +19,10 @@ N_SLOTS = 256
 """Episodes in flight: enough to hide NumPy's cost per step, few enough that their candidates' weights stay small."""
 N_SIMULATIONS = 8
 """Simulations (task, threads) that an engine keeps ready."""
+
+WEIGHTS_PER_THREAD = 3_000_000
+NORMALS_PER_THREAD = 300_000
+"""Work that is worth the start of another thread, about half a millisecond of it."""
 
 
 class MujocoEngine:
@@ -40,11 +44,14 @@ class MujocoEngine:
 
     def run(self, episodes: Episodes, n_threads: int) -> Outcome:
         """Simulate every row, on at most `n_threads` threads."""
-        simulation = self._simulation(episodes.task, min(self._n_slots, max(len(episodes), 1)), n_threads)
+        if not len(episodes):
+            return Outcome(np.zeros(0), np.zeros(0, np.int32), np.zeros(0, bool))
+        n_slots = min(self._n_slots, len(episodes))
+        simulation = self._simulation(episodes.task, n_slots, n_threads)
         simulation.scale_healthy_reward(episodes.healthy_bonus)
         # A candidate may drive the physics to infinity; its row says so, and nothing else should.
         with quiet(), np.errstate(all="ignore"):
-            return _Flight(simulation, episodes, min(len(episodes), self._n_slots), n_threads).run()
+            return _Flight(simulation, episodes, n_slots, n_threads).run()
 
     def close(self) -> None:
         """Give back threads and memory."""
@@ -74,6 +81,7 @@ class _Flight:
         self.next_row = 0
         simulation.keep(n_slots)
         self.begin(np.arange(n_slots))
+        simulation.observe()
 
     def run(self) -> Outcome:
         """Step until every row is done."""
@@ -87,33 +95,36 @@ class _Flight:
         simulation, episodes = self.simulation, self.episodes
         network, n = episodes.network, simulation.n
         row, packed, actions = self.row[:n], self.packed[:n], self.actions[:n]
-        seen = self.noisy(simulation.observe()) if episodes.task.variant.observation_noise else simulation.observe()
+        seen = self.noisy(simulation.seen) if episodes.task.variant.observation_noise else simulation.seen
         if episodes.gather_statistics:
             self.sums[row, 0] += seen
             self.sums[row, 1] += seen * seen
         around = network.action_middle, network.action_half_range, network.mean, network.scale
-        _native.act(network.layers, *around, packed, seen, actions, self.n_threads)
+        _native.act(
+            network.layers, *around, packed, seen, actions, self._threads_for(packed.size // WEIGHTS_PER_THREAD)
+        )
         rewards, ended = simulation.advance(actions)
         self.returns[row] += rewards
-        bad = simulation.diverged() | ~np.isfinite(rewards) | ~np.isfinite(actions).all(axis=1)
+        wild = ~np.isfinite(actions).all(axis=1)  # MuJoCo has taken zeros instead: not a step of this candidate
+        bad = wild | simulation.diverged() | ~np.isfinite(rewards)
         ended |= bad | (simulation.elapsed[:n] >= self.limit)
-        if ended.any():
-            self.lengths[row[ended]] = simulation.elapsed[:n][ended]
-            self.diverged[row[ended]] = bad[ended]
-            self.refill(np.flatnonzero(ended))
+        over = np.flatnonzero(ended)
+        self.lengths[row[over]] = (simulation.elapsed[:n] - wild)[over]
+        self.diverged[row[over]] = bad[over]
+        n_new = min(len(over), len(episodes) - self.next_row)
+        self.begin(over[:n_new])
+        simulation.observe()
+        self.close_gaps(over[n_new:])
 
-    def refill(self, slots: Int64) -> None:
-        """Give free slots the next rows; when there are none left, close the gaps."""
-        n_new = min(len(slots), len(self.episodes) - self.next_row)
-        self.begin(slots[:n_new])
-        gaps, n = slots[n_new:], self.simulation.n
+    def close_gaps(self, gaps: Int64) -> None:
+        """Bring the episodes still running to the front, when there are no more rows for some slots."""
         if not len(gaps):
             return
-        n_left = n - len(gaps)
-        running = np.setdiff1d(np.arange(n_left, n), gaps)  # beyond the new end, as many as there are gaps before it
-        targets = gaps[: len(running)]
-        self.simulation.move(running, targets)
-        self.row[targets], self.packed[targets] = self.row[running], self.packed[running]
+        n_left = self.simulation.n - len(gaps)
+        beyond = np.setdiff1d(np.arange(n_left, self.simulation.n), gaps)  # as many as there are gaps before the end
+        targets = gaps[: len(beyond)]
+        self.simulation.move(beyond, targets)
+        self.row[targets], self.packed[targets] = self.row[beyond], self.packed[beyond]
         self.simulation.keep(n_left)
 
     def begin(self, slots: Int64) -> None:
@@ -127,9 +138,13 @@ class _Flight:
         fresh = np.empty((len(slots), self.packed.shape[1]), np.float32)
         candidates = *episodes.noise.words, episodes.pair[rows], episodes.sign[rows]
         layers, theta, sigma = episodes.network.layers, episodes.theta, episodes.sigma
-        _native.pack_candidates(layers, theta, sigma, *candidates, fresh, self.n_threads)
+        n_threads = self._threads_for(fresh.size // NORMALS_PER_THREAD)
+        _native.pack_candidates(layers, theta, sigma, *candidates, fresh, n_threads)
         self.packed[slots] = fresh
         self.simulation.restart(slots.astype(np.int32), episodes.seed[rows])
+
+    def _threads_for(self, n_useful: int) -> int:
+        return max(1, min(self.n_threads, n_useful))
 
     def noisy(self, observations: Float64) -> Float64:
         """Observations with each row's own noise of this step."""

@@ -6,40 +6,37 @@ be those of the first stage. The C API of the batch can run a function on every 
 is a `mujoco.batch.Batch` of a few methods on top of it.
 """
 
-import contextlib
 import ctypes
 import functools
-import threading
 import weakref
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import mujoco  # type: ignore[import-untyped]
+import mujoco
 import numpy as np
 from mujoco.batch import SimulationError
 
-from evergait.types import Array, EvergaitError, Float64, Int32
+from evergait.tasks.quiet import mujoco_library
+from evergait.types import Array, Bool, EvergaitError, Float64, Int32
+
+HUGE = 1e10
+"""What MuJoCo holds for a diverged number (mjMAXVAL)."""
+
+_FIRST_BAD, _LAST_BAD = int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC)
+
+
+def was_reset(n_warnings: Array) -> Bool:
+    """Whether MuJoCo reset a diverged simulation, from counts of its warnings (..., mjNWARNING)."""
+    return np.asarray(n_warnings[..., _FIRST_BAD : _LAST_BAD + 1].any(axis=-1))
 
 
 class _BatchConfig(ctypes.Structure):
     _fields_ = [("nthread", ctypes.c_int), ("persistent", ctypes.c_bool)]
 
 
-class _LogConfig(ctypes.Structure):
-    _fields_ = [
-        ("console", ctypes.c_bool),
-        ("file", ctypes.c_bool),
-        ("path", ctypes.c_char * 1024),
-        ("topics", ctypes.c_int),
-    ]
-
-
 @functools.cache
 def library() -> ctypes.CDLL:
-    """The shared library that the mujoco package has loaded already."""
-    name = next(Path(mujoco.__file__).parent.glob("libmujoco.*"))
-    lib = ctypes.CDLL(str(name))
+    """MuJoCo's shared library, with the signatures of its batches."""
+    lib = mujoco_library()
     pointer, integer = ctypes.c_void_p, ctypes.c_int
     lib.mjb_makeBatch.restype, lib.mjb_makeBatch.argtypes = pointer, [pointer, integer, pointer, pointer, integer]
     lib.mjb_deleteBatch.argtypes, lib.mjb_deleteBatch.restype = [pointer], None
@@ -53,32 +50,7 @@ def library() -> ctypes.CDLL:
     lib.mjb_forward.argtypes = [pointer, pointer, integer, integer]
     lib.mjb_reset.argtypes = [pointer, pointer, integer, pointer, integer]
     lib.mjb_apply.argtypes = [pointer, pointer, integer, pointer, pointer, integer]
-    lib.mju_getLogConfig.restype = _LogConfig
-    lib.mju_setLogConfig.argtypes, lib.mju_setLogConfig.restype = [_LogConfig], None
     return lib
-
-
-_quiet_lock = threading.Lock()
-_quiet_users = 0
-_quiet_before = _LogConfig()
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep MuJoCo from printing, and from writing MUJOCO_LOG.TXT, when a candidate diverges: its row says so."""
-    global _quiet_users, _quiet_before
-    with _quiet_lock:
-        _quiet_users += 1
-        if _quiet_users == 1:
-            _quiet_before = library().mju_getLogConfig()
-            library().mju_setLogConfig(_LogConfig(False, False, _quiet_before.path, _quiet_before.topics))
-    try:
-        yield
-    finally:
-        with _quiet_lock:
-            _quiet_users -= 1
-            if _quiet_users == 0:
-                library().mju_setLogConfig(_quiet_before)
 
 
 class ContactBatch:

@@ -2,21 +2,16 @@
 
 from typing import Any
 
-import mujoco  # type: ignore[import-untyped]
+import mujoco
 import numpy as np
 from gymnasium.utils import seeding
 from mujoco.batch import Batch, SimulationError
 
-from evergait.engines.mujoco_library import ContactBatch
+from evergait.engines.mujoco_library import HUGE, ContactBatch, was_reset
 from evergait.engines.mujoco_tasks import RULES, Fields
 from evergait.tasks import Task, make
 from evergait.tasks.variants import apply_to_environment
 from evergait.types import Bool, Float32, Float64, Int32, Int64, UInt32
-
-HUGE = 1e10
-"""What MuJoCo holds for a diverged number (mjMAXVAL)."""
-
-_FIRST_BAD, _LAST_BAD = int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC)
 
 
 class Simulation:
@@ -106,18 +101,22 @@ class Simulation:
         self._position[: self.n] = position
         return rewards, ~healthy
 
+    @property
+    def seen(self) -> Float64:
+        """What `observe` last found, (n, n_observations)."""
+        return self._observations[: self.n]
+
     def observe(self) -> Float64:
-        """Observations (n, n_observations); the array is written again by the next call."""
-        seen = self._observations[: self.n]
-        np.concatenate(self._rules.observe(self._at), axis=1, out=seen)
-        return seen
+        """Observations (n, n_observations), in an array that the next call writes again."""
+        np.concatenate(self._rules.observe(self._at), axis=1, out=self.seen)
+        return self.seen
 
     def diverged(self) -> Bool:
         """(n,) which episodes have left the finite numbers, been reset by MuJoCo for it, or failed."""
-        warned = self._batch.warning[: self.n, _FIRST_BAD : _LAST_BAD + 1, 1]
+        warned = was_reset(self._batch.warning[: self.n, :, 1])
         failed: Bool = self._failed[: self.n]
         # One look at the largest number spares the look at every row; NaN compares as false.
         if np.abs(self._motion[: self.n]).max() <= HUGE and not warned.any() and not failed.any():
             return failed
-        bad: Bool = failed | warned.any(axis=1) | ~(np.abs(self._motion[: self.n]) <= HUGE).all(axis=1)
+        bad: Bool = failed | warned | ~(np.abs(self._motion[: self.n]) <= HUGE).all(axis=1)
         return bad

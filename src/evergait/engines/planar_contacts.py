@@ -154,7 +154,15 @@ def _axis(model: Any, data: Any, frame: Any, geom: int, name: str) -> tuple[Floa
 
 
 def _against_floor(
-    found: Contacts, model: Any, data: Any, frame: Any, floor: int, geom: int, mixed: Mixed, soft: list[float], names: Any
+    found: Contacts,
+    model: Any,
+    data: Any,
+    frame: Any,
+    floor: int,
+    geom: int,
+    mixed: Mixed,
+    soft: list[float],
+    names: Any,
 ) -> None:
     if model.body_weldid[model.geom_bodyid[floor]] != 0:
         raise EvergaitError(f"{names[floor]}: a plane that moves is not supported")

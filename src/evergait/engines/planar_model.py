@@ -115,7 +115,9 @@ def _dofs(model: Any, data: Any, frame: Frame, contacts: Contacts) -> list[list[
     parent = [int(p) for p in model.dof_parentid]
     for i in range(n):
         if kinds[i][0] != HINGE and parent[i] >= 0 and kinds[parent[i]][0] == HINGE:
-            raise EvergaitError(f"joint {model.joint(int(model.dof_jntid[i])).name!r}: a slide below a hinge is not supported")
+            raise EvergaitError(
+                f"joint {model.joint(int(model.dof_jntid[i])).name!r}: a slide below a hinge is not supported"
+            )
     arm = [frame.anchors[i] - (frame.anchors[parent[i]] if parent[i] >= 0 else 0.0) for i in range(n)]
     mass, moment, inertia = np.zeros(n), np.zeros((n, 2)), np.zeros(n)
     fluid: list[list[float]] = [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0] for _ in range(n)]

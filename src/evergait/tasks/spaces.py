@@ -9,6 +9,7 @@ import numpy as np
 
 from evergait.names import nearest
 from evergait.tasks.base import Task
+from evergait.tasks.quiet import hushed
 from evergait.types import EvergaitError, Float32
 
 
@@ -57,7 +58,7 @@ def spaces(task: Task) -> Spaces:
 def make(task: Task) -> gymnasium.Env[object, object]:
     """`gymnasium.make` for a task's id, without its variant, with errors that speak."""
     try:
-        with warnings.catch_warnings():
+        with hushed(task), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return gymnasium.make(task.id, disable_env_checker=True)
     except gymnasium.error.UnregisteredEnv as error:

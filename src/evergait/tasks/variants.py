@@ -1,15 +1,20 @@
 """Apply a variant to a MuJoCo environment: factors on its model and on its reset noise."""
 
+import sys
 from typing import Any
-
-import mujoco  # type: ignore[import-untyped]
 
 from evergait.tasks.base import Task, Variant
 
 _MODEL_FIELDS = ("gravity", "friction", "mass", "strength")
 
 
-def apply_to_model(variant: Variant, model: mujoco.MjModel) -> None:
+def has_model(env: Any) -> bool:
+    """Whether a Gymnasium environment simulates with MuJoCo."""
+    mujoco = sys.modules.get("mujoco")  # not imported for the question's sake: who has a model has imported it
+    return mujoco is not None and isinstance(getattr(env.unwrapped, "model", None), mujoco.MjModel)
+
+
+def apply_to_model(variant: Variant, model: Any) -> None:
     """Multiply gravity, sliding friction, masses and gears of a model, in place."""
     # A factor of one must leave every bit alone, and mj_setConst recomputes constants that it need not.
     if variant.gravity != 1.0:
@@ -22,6 +27,8 @@ def apply_to_model(variant: Variant, model: mujoco.MjModel) -> None:
     if variant.strength != 1.0:
         model.actuator_gear *= variant.strength
     if (variant.mass, variant.strength) != (1.0, 1.0):
+        import mujoco
+
         mujoco.mj_setConst(model, mujoco.MjData(model))  # inverse weights, subtree masses, acc0
 
 
@@ -40,7 +47,7 @@ def apply_to_environment(variant: Variant, env: Any) -> None:
 def unsupported(task: Task, env: Any) -> str:
     """Why a Gymnasium environment cannot take the task's variant, or an empty string if it can."""
     inner, variant = env.unwrapped, task.variant
-    if variant.changes_model and not isinstance(getattr(inner, "model", None), mujoco.MjModel):
+    if variant.changes_model and not has_model(env):
         changed = [name for name in _MODEL_FIELDS if getattr(variant, name) != 1.0]
         return f"task {task.name!r}: {task.id} is not a MuJoCo environment, so it cannot vary {', '.join(changed)}"
     if variant.reset_noise != 1.0 and not hasattr(inner, "_reset_noise_scale"):

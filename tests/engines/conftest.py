@@ -1,0 +1,44 @@
+"""Requests for the engines' tests."""
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from evergait.engines import Episodes
+from evergait.policy import Network
+from evergait.random import PERTURBATION, Noise
+from evergait.tasks import parse_task, spaces
+
+LINEAR, RELU, TANH = range(3)
+
+
+def make_episodes(task: str, n_rows: int = 12, sigma: float = 0.1, **changes: object) -> Episodes:
+    """Mirrored candidates of a small random policy; keyword arguments replace fields of the request."""
+    known = spaces(parse_task(task))
+    sizes = [known.n_observations, 8, known.n_actions]
+    layers, offset = [], 0
+    for (n_in, n_out), activation in zip(itertools.pairwise(sizes), (RELU, TANH), strict=True):
+        layers.append((offset, offset + n_in * n_out, n_in, n_out, activation))
+        offset += (n_in + 1) * n_out
+    around = known.action_middle, known.action_half_range, known.discrete, known.discrete_start
+    theta = 0.3 * np.random.default_rng(1).standard_normal(offset).astype(np.float32)
+    rows = np.arange(n_rows, dtype=np.uint32)
+    values = {
+        "task": parse_task(task),
+        "network": Network(np.array(layers, np.int64), *around),
+        "theta": theta,
+        "sigma": sigma,
+        "noise": Noise(3, PERTURBATION, generation=2),
+        "pair": rows // 2,
+        "sign": np.where(rows % 2, -1.0, 1.0).astype(np.float32),
+        "seed": 100 + rows,
+        **changes,
+    }
+    return Episodes(**values)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def episodes() -> Callable[..., Episodes]:
+    return make_episodes

@@ -1,0 +1,135 @@
+"""What the gymnasium engine's processes leave behind: errors that speak, and nothing else."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+from evergait.engines import Episodes
+from evergait.engines.gymnasium import GymnasiumEngine
+from evergait.tasks import Task, parse_task
+from evergait.types import EvergaitError
+
+Make = Callable[..., Episodes]
+HERE = Path(__file__).parent
+SHARED = Path("/dev/shm")  # noqa: S108
+
+
+@pytest.fixture(autouse=True)
+def _broken_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(HERE))
+
+
+def children(parent: int | str = "self") -> list[int]:
+    return [
+        int(pid) for task in Path(f"/proc/{parent}/task").iterdir() for pid in (task / "children").read_text().split()
+    ]
+
+
+def gone(pids: list[int]) -> bool:
+    def state(pid: int) -> str:
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return "gone"
+
+    return all(state(pid) in ("gone", "Z") for pid in pids)
+
+
+def test_nothing_is_left_after_close(episodes: Make) -> None:
+    shared, before = set(SHARED.iterdir()), children()
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    engine = GymnasiumEngine()
+    engine.run(episodes("CartPole-v1"), 2)
+    assert len(children()) == len(before) + 2
+    engine.close()
+    assert children() == before
+    assert set(SHARED.iterdir()) == shared
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+    assert engine.run(episodes("CartPole-v1", n_rows=1), 1).lengths[0] > 0  # usable again
+    del engine
+    assert children() == before
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("raise", ["seed 103", "ZeroDivisionError: the joint is missing"]),
+        ("hang", ["seed 103", "more than 1 s"]),
+        ("die", ["seed 103", "exit code 7"]),
+    ],
+)
+def test_broken_environments_are_reported(episodes: Make, fault: str, words: list[str]) -> None:
+    before = children()
+    engine = GymnasiumEngine(timeout=1.0 if fault == "hang" else 60.0)
+    with pytest.raises(EvergaitError) as caught:
+        engine.run(episodes(f"broken_environments:Broken-{fault}-v0"), 2)
+    for word in words:
+        assert word in str(caught.value)
+    assert children() == before
+    assert engine.run(episodes(f"broken_environments:Broken-{fault}-v0", n_rows=2), 2).lengths.tolist() == [3, 3]
+    engine.close()
+
+
+def test_processes_know_environments_that_the_parent_registered(episodes: Make) -> None:
+    gymnasium.register("Mended-v0", "broken_environments:Broken")
+    engine = GymnasiumEngine()
+    assert engine.run(episodes("Mended-v0"), 1).returns.tolist() == [3.0] * 12
+    engine.close()
+    del gymnasium.registry["Mended-v0"]
+
+
+def test_processes_die_with_a_killed_parent_even_when_they_hang() -> None:
+    script = f"""
+import sys; sys.path[:0] = [{str(HERE)!r}]
+from conftest import make_episodes
+from evergait.engines.gymnasium import GymnasiumEngine
+GymnasiumEngine().run(make_episodes("broken_environments:Broken-hang-v0"), 2)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", script])
+    deadline = time.monotonic() + 30
+    while len(workers := children(parent.pid)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(2.0)  # one is in its hang by now
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    while not gone(workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(workers) == 2
+    assert gone(workers)
+
+
+def test_interrupt_ends_the_processes(episodes: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = children()
+    engine = GymnasiumEngine()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("evergait.engines.gymnasium._take", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        engine.run(episodes("CartPole-v1"), 2)
+    assert children() == before
+
+
+def test_refusals_name_what_is_wrong() -> None:
+    engine = GymnasiumEngine()
+    assert engine.refuses(Task("CartPole-v1")) == ""
+    assert "cannot vary gravity, mass" in engine.refuses(parse_task("CartPole-v1@gravity=0.5,mass=2"))
+    assert "cannot vary reset_noise" in engine.refuses(parse_task("Pendulum-v1@reset_noise=2"))
+    assert "did you mean" in engine.refuses(Task("Hoper-v5"))
+    gymnasium.register("Image-v0", lambda: _Image())
+    assert "a policy needs a vector" in engine.refuses(Task("Image-v0"))
+    del gymnasium.registry["Image-v0"]
+
+
+class _Image(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0, 255, (8, 8, 3), np.uint8)
+    action_space = gymnasium.spaces.Discrete(2)

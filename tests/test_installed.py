@@ -1,0 +1,35 @@
+"""Tests run against the installed package, and what it ships is there."""
+
+import importlib.resources
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import evergait
+from evergait import _native
+
+
+def test_the_installed_package_is_tested() -> None:
+    assert "site-packages" in evergait.__file__
+    assert metadata.version("evergait") == evergait.__version__
+
+
+def test_data_files_ship() -> None:
+    files = importlib.resources.files("evergait")
+    for name in ("py.typed", "_native.pyi", "presets/paper.toml", "presets/quick.toml", "reference/single_task.csv"):
+        assert (files / name).is_file()
+
+
+def test_the_stub_names_what_the_core_has() -> None:
+    stub = (Path(evergait.__file__).parent / "_native.pyi").read_text()
+    for name in dir(_native):
+        if not name.startswith("__"):
+            assert f"def {name}(" in stub or f"\n{name}:" in stub, f"_native.{name} is not in _native.pyi"
+
+
+def test_importing_evergait_is_light() -> None:
+    heavy = ("ray", "torch", "jax", "wandb", "matplotlib", "plotly")
+    code = f"import sys, evergait; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
