@@ -80,8 +80,8 @@ inline float hyperbolic_tangent(float x) {
   return x == x ? float(t) : x;
 }
 
-// A register's worth of outputs. (One vector of kOutputs would leave the registers where they are narrower.)
-typedef float OutputVector __attribute__((vector_size(EVERGAIT_VECTOR_BYTES), aligned(4)));
+// A register's worth of outputs, loaded through the pointer itself: for AVX2, GCC turns a memcpy into two halves on the stack.
+typedef float OutputVector __attribute__((vector_size(EVERGAIT_VECTOR_BYTES), aligned(4), may_alias));
 constexpr int kRegister = EVERGAIT_VECTOR_BYTES / 4;
 constexpr int kManyOutputs = EVERGAIT_VECTOR_BYTES >= 32 ? 64 : 32;  // enough sums in flight to hide an addition's latency
 
@@ -91,17 +91,13 @@ inline __attribute__((always_inline)) void weigh(const float* column, int64_t wi
                                                  float* y) {
   constexpr int n_sums = n / kRegister;
   OutputVector sum[n_sums];
-  memcpy(sum, column, sizeof sum);
+  for (int s = 0; s < n_sums; s++) sum[s] = reinterpret_cast<const OutputVector*>(column)[s];
   for (int64_t in = 0; in < n_in; in++) {
     column += width;
 #pragma GCC unroll 16
-    for (int s = 0; s < n_sums; s++) {
-      OutputVector weight;
-      memcpy(&weight, column + s * kRegister, sizeof weight);
-      sum[s] += weight * x[in];
-    }
+    for (int s = 0; s < n_sums; s++) sum[s] += reinterpret_cast<const OutputVector*>(column)[s] * x[in];
   }
-  memcpy(y, sum, sizeof sum);
+  for (int s = 0; s < n_sums; s++) reinterpret_cast<OutputVector*>(y)[s] = sum[s];
 }
 
 // y = activation(b + x W); y has room for padded(n_out) floats.
