@@ -12,10 +12,10 @@ from gymnasium.utils import seeding
 
 from evergait import _native
 from evergait.engines.base import Episodes, Outcome
-from evergait.engines.mujoco_library import quiet
 from evergait.engines.planar_model import PlanarModel, compile_model
 from evergait.random import OBSERVATION_NOISE
 from evergait.tasks import Task, make
+from evergait.tasks.quiet import quiet
 from evergait.tasks.variants import apply_to_environment, unsupported
 from evergait.types import EvergaitError, Float64, UInt32
 
