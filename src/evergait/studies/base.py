@@ -129,11 +129,7 @@ class Study:
     def to_toml(self) -> str:
         """This study as a file that reads back as the same study."""
         tables = {"base": self.base, "conditions": self.conditions, "scales": self.scales, "search": self.search}
-        # An empty condition is a condition; the writer leaves out empty tables, so it gets the method it has anyway.
-        tables["conditions"] = {
-            name: table or {"method": to_data(self.base_config().method)} for name, table in self.conditions.items()
-        }
-        return to_toml(to_data({**to_data(self.head), **tables}))
+        return to_toml({**to_data(self.head), **{name: table for name, table in tables.items() if table}})
 
 
 def orders_of(table: Table) -> tuple[str, ...] | None:

@@ -18,7 +18,7 @@ from evergait.workers import LocalWorkers
 
 UNLIMITED = 1000
 """Steps that an episode of a task without a time limit is taken to have."""
-MEASURE_SECONDS = 0.3
+MEASURE_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -64,25 +64,26 @@ def phase_cost(config: Config, stage: Stage) -> Cost:
 
 
 def steps_per_second(config: Config, task: Task, n_threads: int) -> float:
-    """Measured: candidates of the first generation, again and again for a moment."""
+    """Measured: candidates of the first generation, twice as many each time until it takes a moment."""
     policy = config.build_policy()
-    n_pairs = min(config.pairs, 64)
-    request = Episodes(
-        task,
-        policy.network(task, Statistics.empty(policy.tasks)),
-        policy.initial(config.seed),
-        config.sigma,
-        Noise(config.seed, PERTURBATION, 1),
-        pair=np.repeat(np.arange(n_pairs, dtype=np.uint32), 2),
-        sign=np.tile(np.array([1, -1], np.float32), n_pairs),
-        seed=np.arange(2 * n_pairs, dtype=np.uint32),
-        horizon=config.horizon,
-    )
     workers, engine = LocalWorkers(n_threads), engine_name(config.engine, task)
-    workers.run(engine, request.rows(slice(0, 2)))  # models are loaded at first use
-    begun, n_steps = time.perf_counter(), 0
-    while (seconds := time.perf_counter() - begun) < MEASURE_SECONDS:
-        n_steps += int(workers.run(engine, request).lengths.sum())
+    n_pairs, seconds, n_steps = n_threads, 0.0, 0
+    while seconds < MEASURE_SECONDS:
+        request = Episodes(
+            task,
+            policy.network(task, Statistics.empty(policy.tasks)),
+            policy.initial(config.seed),
+            config.sigma,
+            Noise(config.seed, PERTURBATION, 1),
+            pair=np.repeat(np.arange(n_pairs, dtype=np.uint32), 2),
+            sign=np.tile(np.array([1, -1], np.float32), n_pairs),
+            seed=np.arange(2 * n_pairs, dtype=np.uint32),
+            horizon=min(episode_steps(config, task), 200),
+        )
+        begun = time.perf_counter()
+        n_steps = int(workers.run(engine, request).lengths.sum())
+        seconds = time.perf_counter() - begun
+        n_pairs *= 2  # the first time is slow, for models are loaded at first use
     return n_steps / seconds
 
 
