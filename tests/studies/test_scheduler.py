@@ -62,7 +62,7 @@ def test_common_phases_are_trained_once(tiny: Path, tmp_path: Path) -> None:
 def test_a_study_killed_at_any_moment_ends_in_the_same_bytes(tiny: Path, trained: Results, tmp_path: Path) -> None:
     tiny.write_text(tiny.read_text().replace("generations = 4", "generations = 30"))
     run_study(tiny, tmp_path / "whole", threads=1)
-    chance = random.Random(0)  # noqa: S311
+    chance = random.Random(0)
     script = tmp_path / "study.py"
     script.write_text(COMMAND)
     command = [sys.executable, str(script), str(tiny), str(tmp_path / "killed"), "2"]
