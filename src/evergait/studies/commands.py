@@ -13,6 +13,7 @@ from evergait.files import locked
 from evergait.run import default_threads
 from evergait.signals import stop_at_safe_points
 from evergait.store import PhaseStore
+from evergait.studies.artifacts import write_artifacts
 from evergait.studies.base import read_study
 from evergait.studies.cells import select_cells, study_cells
 from evergait.studies.folder import load_results, open_study
@@ -36,8 +37,9 @@ def run_study(
     jobs: int = 1,
     threads: int | None = None,
     checkpoint_seconds: float = 30.0,
+    artifacts: bool = True,
 ) -> Results:
-    """Train a study, or go on where an earlier call with the same study and folder stopped.
+    """Train a study, or go on where an earlier call with the same study and folder stopped; then write its artifacts.
 
     Raises EvergaitError at the end if phases failed; all that did not need them is trained by then.
     """
@@ -73,7 +75,10 @@ def run_study(
             f"{n_failed} of {len(tree.nodes)} phases failed and {n_blocked} that need them are blocked; the first: "
             f"{first} (all reasons: {path / FAILURES}; the same command tries again)"
         )
-    return load_results(path)
+    results = load_results(path)
+    if artifacts:
+        write_artifacts(results, threads=n_threads)
+    return results
 
 
 def print_plan(

@@ -1,7 +1,6 @@
 """Every table of the paper with its values beside ours, and summaries over seeds; all from ledgers."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -172,23 +171,3 @@ def runs_table(results: Results) -> Table:
             rows.append((entry.condition, entry.order, entry.seed, *values, sum(metrics.total_steps().values())))
     columns = ("condition", "order", "seed", *MEASURES, "environment steps")
     return Table("runs", "Every run", columns, tuple(rows), digits=3)
-
-
-def all_tables(results: Results) -> list[Table]:
-    """Every table that has a row."""
-    tables = [
-        summary_table(results),
-        single_task_table(results),
-        multi_task_table(results),
-        *extrema_tables(results),
-        runs_table(results),
-    ]
-    return [table for table in tables if table.rows]
-
-
-def write_tables(results: Results, folder: Path) -> list[Table]:
-    """All tables as CSV, Markdown and LaTeX."""
-    tables = all_tables(results)
-    for table in tables:
-        table.write(folder)
-    return tables
