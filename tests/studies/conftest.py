@@ -10,7 +10,7 @@ from evergait.studies.results import Results
 
 TINY = """\
 title = "Tiny"
-tasks = ["InvertedPendulum-v5", "Reacher-v5"]
+tasks = ["InvertedPendulum-v5", "InvertedDoublePendulum-v5"]
 orders = "all"
 
 [base]

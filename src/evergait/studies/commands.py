@@ -1,6 +1,7 @@
 """What the command line calls: plain functions that check, work and print."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import rich.box
@@ -13,7 +14,6 @@ from evergait.files import locked
 from evergait.run import default_threads
 from evergait.signals import stop_at_safe_points
 from evergait.store import PhaseStore
-from evergait.studies.artifacts import write_artifacts
 from evergait.studies.base import read_study
 from evergait.studies.cells import select_cells, study_cells
 from evergait.studies.folder import load_results, open_study
@@ -22,8 +22,10 @@ from evergait.studies.pool import Pool
 from evergait.studies.progress import Progress, duration
 from evergait.studies.results import Results
 from evergait.studies.scheduler import FAILURES, Hands, Scheduler, ThisProcess
+from evergait.studies.space import read_search
 from evergait.studies.status import study_status
 from evergait.studies.tree import Tree
+from evergait.studies.tune import tune_search
 from evergait.types import EvergaitError
 
 
@@ -77,6 +79,8 @@ def run_study(
         )
     results = load_results(path)
     if artifacts:
+        from evergait.studies.artifacts import write_artifacts  # here, for matplotlib is slow to import
+
         write_artifacts(results, threads=n_threads)
     return results
 
@@ -130,3 +134,27 @@ def print_status(path: str | Path, console: rich.console.Console | None = None) 
     console.print(table)
     counts = {state: sum(status.state == state for status in statuses) for state in STYLES}
     console.print(", ".join(f"{n} {state}" for state, n in counts.items() if n), highlight=False)
+
+
+def tune(
+    path: str | Path,
+    out: str | Path,
+    *,
+    scale: str = "",
+    trials: int | None = None,
+    threads: int | None = None,
+    console: rich.console.Console | None = None,
+) -> Path:
+    """Search the space that a study declares, on one order; the best config is written as <out>/best.toml."""
+    search = read_search(read_study(path).at_scale(scale))
+    if trials is not None:
+        require(trials >= 1, "trials", trials, "at least 1")
+        search = replace(search, n_trials=trials)
+    n_threads = default_threads() if threads is None else threads
+    require(n_threads >= 1, "threads", n_threads, "at least 1")
+    _, value = tune_search(search, Path(out), n_threads)
+    best = Path(out) / "best.toml"
+    console = console or rich.console.Console()
+    words = f"best of {search.n_trials} trials: score {value:.4f}, config in {best}"
+    console.print(words, markup=False, highlight=False, soft_wrap=True)
+    return best

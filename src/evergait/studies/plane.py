@@ -37,13 +37,17 @@ class Plane:
     """(2, n_parameters), orthonormal."""
 
     @staticmethod
-    def through(points: Sequence[Float64]) -> "Plane":
-        """The plane through three points."""
-        first = points[1] - points[0]
-        first = first / np.linalg.norm(first)
-        second = points[2] - points[0]
-        second = second - (second @ first) * first
-        return Plane(points[0], np.array([first, second / np.linalg.norm(second)]))
+    def through(points: Sequence[Float64]) -> "Plane | None":
+        """The plane through the first three points that span one; none if all lie on a line."""
+        axes: list[Float64] = []
+        for point in points[1:]:
+            direction = point - points[0]
+            for axis in axes:
+                direction = direction - (direction @ axis) * axis
+            length = np.linalg.norm(direction)
+            if length > 1e-6 and len(axes) < 2:
+                axes.append(direction / length)
+        return Plane(points[0], np.array(axes)) if len(axes) == 2 else None
 
     def project(self, theta: Float64) -> list[float]:
         """The two coordinates of the nearest point."""
@@ -87,7 +91,13 @@ def plane_data(results: Results, measure: bool = True, threads: int | None = Non
         return kept
     if not measure:
         return "It has not been measured yet; `evergait study run` does that at its end."
-    data = {"identity": identity, **_measure(singles, streams, threads)}
+    optima = [run.state(0).best_theta.astype(np.float64) for run in singles]
+    # Two tasks, or a task that was best at the very start, leave room for further points.
+    further = [theta for run in streams.values() for _, theta in reversed(theta_path(run))]
+    plane = Plane.through((*optima, *further))
+    if plane is None:
+        return "The single-task optima lie on one line."
+    data = {"identity": identity, **_measure(plane, singles, streams, threads)}
     write_json(path, data)
     return data
 
@@ -117,10 +127,8 @@ def _streams(results: Results, seed: int) -> dict[str, Run]:
     return max(found.values(), key=len, default={})
 
 
-def _measure(singles: Sequence[Run], streams: Mapping[str, Run], threads: int | None) -> dict[str, Any]:
+def _measure(plane: Plane, singles: Sequence[Run], streams: Mapping[str, Run], threads: int | None) -> dict[str, Any]:
     optima = [run.state(0).best_theta.astype(np.float64) for run in singles]
-    initial = singles[0].policy.initial(singles[0].config.seed).astype(np.float64)
-    plane = Plane.through((*optima, initial)[:3])
     paths = {
         name: [(stage, *plane.project(theta)) for stage, theta in theta_path(run)] for name, run in streams.items()
     }
