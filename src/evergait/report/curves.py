@@ -31,7 +31,12 @@ def panel(group: Group, colours: dict[str, int]) -> dict[str, Any]:
         "seeds": len(group.entries),
         "x": x,
         "stages": [
-            {"from": start, "to": start + length, "label": " + ".join(map(short, learning)), "tasks": [colours[t] for t in learning]}
+            {
+                "from": start,
+                "to": start + length,
+                "label": " + ".join(map(short, learning)),
+                "tasks": [colours[t] for t in learning],
+            }
             for start, length, learning in zip(starts, lengths, group.learning, strict=True)
         ],
         "lines": lines,
@@ -49,7 +54,9 @@ def series(metrics: Metrics, task: str, measure: str) -> Float64:
         if measure == "return":
             parts.append(metrics.curve(task, stage))
         elif measure == "backward":
-            parts.append(metrics.backward_transfer_curve(before[-1], stage) if before and stage not in stages else nothing)
+            parts.append(
+                metrics.backward_transfer_curve(before[-1], stage) if before and stage not in stages else nothing
+            )
         else:
             fresh = after and not before and stage not in stages and metrics.ledgers[0].random_returns
             parts.append(metrics.forward_transfer_curve(after[0], stage) if fresh else nothing)

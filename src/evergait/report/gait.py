@@ -9,17 +9,18 @@ import gymnasium
 import mujoco
 import numpy as np
 
-from evergait import _native
+from evergait.engines import Episodes
+from evergait.engines.gymnasium_episode import act, hushed, pack, perceived, to_action
 from evergait.evaluate import evaluation_seeds
 from evergait.files import canonical_json, read_json, sha256, write_json
 from evergait.ledger import Record
 from evergait.policy import Network, Statistics
-from evergait.random import EVALUATION, OBSERVATION_NOISE, Noise
+from evergait.random import EVALUATION, Noise
 from evergait.report.encoding import encode
 from evergait.report.robot import Robot
 from evergait.run import Run
-from evergait.tasks import Task, parse_task
-from evergait.types import EvergaitError, Float32, Float64
+from evergait.tasks import parse_task
+from evergait.types import EvergaitError, Float32
 
 FORMAT = 1
 MOTION = ("motion", "score")
@@ -105,20 +106,25 @@ class Recorder:
         return gait
 
     def _simulate(self, network: Network, theta: Float32, seed: int) -> dict[str, Any]:
-        robot, env = self.robot, self.robot.env
-        act = _Actor(network, theta, robot.task, seed)
-        observation, _ = env.reset(seed=seed)
-        poses, scores, total, n_steps, ended = [robot.pose()], [0.0], 0.0, 0, ""
-        while not ended:
-            observation, reward, terminated, truncated, _ = env.step(act(observation, n_steps))
-            total, n_steps = total + float(reward), n_steps + 1
-            ended = "terminated" if terminated else "truncated" if truncated else ""
-            if n_steps % robot.steps_per_frame == 0 or ended:
+        """The obvious loop of `replay_in_gymnasium`, with a pose per frame."""
+        robot, env, task = self.robot, self.robot.env, self.robot.task
+        one = np.zeros(1, np.uint32)
+        packed = pack(Episodes(task, network, theta, 0.0, Noise(0, EVALUATION), one, np.zeros(1, np.float32), one), 0)
+        total, n_steps, ended = 0.0, 0, ""
+        with hushed(task), np.errstate(all="ignore"):
+            observation, _ = env.reset(seed=seed)
+            poses, scores = [robot.pose()], [0.0]
+            while not ended:
+                outputs = act(network, packed, perceived(task, observation, seed, n_steps))
+                observation, reward, terminated, truncated, _ = env.step(to_action(network, outputs))
                 if not np.isfinite(env.unwrapped.data.qpos).all():
                     ended = "diverged"
                     break
-                poses.append(robot.pose())
-                scores.append(total)
+                total, n_steps = total + float(reward), n_steps + 1
+                ended = "terminated" if terminated else "truncated" if truncated else ""
+                if n_steps % robot.steps_per_frame == 0 or ended:
+                    poses.append(robot.pose())
+                    scores.append(total)
         return {
             "motion": encode(np.stack(poses)),
             "score": encode(np.rint(np.array(scores)[:, None] * 10).astype(np.int64)),
@@ -127,30 +133,6 @@ class Recorder:
             "seconds": round(n_steps * float(env.unwrapped.dt), 4),
             "ended": ended,
         }
-
-
-class _Actor:
-    """The unperturbed policy, with the native core's own arithmetic."""
-
-    def __init__(self, network: Network, theta: Float32, task: Task, seed: int) -> None:
-        self.network, self.noise = network, task.variant.observation_noise
-        self.stream = Noise(seed, OBSERVATION_NOISE)
-        self.packed = np.empty((1, _native.packed_size(network.layers)), np.float32)
-        none = np.zeros(1, np.uint32), np.zeros(1, np.float32)
-        _native.pack_candidates(network.layers, theta, 0.0, *Noise(0, EVALUATION).words, *none, self.packed, 1)
-        self.actions = np.zeros((1, network.n_actions), np.float32)
-
-    def __call__(self, observation: Float64, step: int) -> Any:
-        """The action for an observation."""
-        network = self.network
-        seen = np.asarray(observation, np.float64)[None]
-        if self.noise:
-            seen = seen + self.noise * self.stream.normals(step, 0, seen.shape[1])
-        around = network.action_middle, network.action_half_range, network.mean, network.scale
-        _native.act(network.layers, *around, self.packed, seen, self.actions, 1)
-        if network.discrete:
-            return network.discrete_start + int(np.argmax(self.actions[0]))
-        return self.actions[0].copy()
 
 
 def recorder(task: str, cache: Path | None) -> Recorder:

@@ -20,13 +20,12 @@ from evergait.report.groups import Group, group_entries
 from evergait.report.still import strobe
 from evergait.report.summary import Summary, headline, number, percent, short, summarise
 from evergait.report.tables import measures_table
-from evergait.studies.results import Results
+from evergait.run import Run
+from evergait.studies.results import Results, order_name
 
 ASSETS = importlib.resources.files("evergait.report") / "assets"
 STYLES = ("colours.css", "page.css", "player.css")
 SCRIPTS = ("core.js", "chart.js", "gait.js", "player.js", "page.js")
-COLOURS = ("#0072b2", "#d55e00", "#008a64", "#b5578f", "#9a6a00", "#2f7fb0", "#33373d")
-"""Of stills, by task; the same as in assets/colours.css, light."""
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "1 4", "12 4", "5 2 1 2", "3 3")
 """Line styles, by task; the same as in assets/core.js."""
 
@@ -92,6 +91,24 @@ def render_report(results: Results, cache: Path | None = None) -> str:
     return render("report.html", data, tasks=tasks, **player_page(tasks, catalogue, start), **page)
 
 
+def render_gait(task: str, colour: int, label: str, run: Run, robot: dict[str, Any], gait: dict[str, Any]) -> str:
+    """A page with one player and one gait."""
+    condition, order = run.config.method.name, order_name(run.config.stream)
+    moment = {"label": label, "stage": 0, "generation": 0, "learnt": [], "gaits": {colour: 0}}
+    shelf = {"condition": condition, "order": order, "seed": run.config.seed, "moments": [moment]}
+    names = [""] * colour + [short(task)]
+    data = {
+        "panels": [],
+        "tasks": names,
+        "robots": {str(colour): robot},
+        "gaits": [{key: value for key, value in gait.items() if key != "id"}],
+        "shelves": [shelf],
+        "start": {"task": colour, "shelf": 0},
+    }
+    page = {"robots": [colour], "messages": [], "stills": [strobe(robot, gait, colour, label)], "alone": True}
+    return render("play.html", data, title=f"{short(task)}, {label}", tasks=names, **page)
+
+
 def all_tasks(groups: Sequence[Group]) -> tuple[str, ...]:
     """Every task, in the order in which streams learn them: its place decides its colour everywhere."""
     learnt = [task for group in groups for learning in group.learning for task in learning]
@@ -119,7 +136,7 @@ def player_page(tasks: Sequence[str], catalogue: Catalogue, start: dict[str, Any
         for i, moment in enumerate((learnt[0], offered[-1])):
             label = f"{short(tasks[task])}, {moment['label']}"
             gait = catalogue.gaits[moment["gaits"][task]]
-            stills[i] = strobe(catalogue.robots[task], gait, COLOURS[task % len(COLOURS)], label)
+            stills[i] = strobe(catalogue.robots[task], gait, task, label)
     return {
         "robots": sorted(catalogue.robots),
         "shelves": catalogue.shelves,
@@ -211,13 +228,13 @@ def bar_domain(charts: Sequence[transfer.Chart]) -> tuple[float, float]:
     return domain(values, -0.1, 0.1)
 
 
-def ticks(bounds: tuple[float, float]) -> list[float]:
-    """Round numbers within a range, about five of them.
+def ticks(bounds: tuple[float, float], wanted: int = 5) -> list[float]:
+    """Round numbers within a range, about so many.
 
     >>> ticks((-0.03, 1.03))
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    raw = (bounds[1] - bounds[0]) / 5
+    raw = (bounds[1] - bounds[0]) / wanted
     power = 10 ** math.floor(math.log10(raw))
     step = min(s for m in (1, 2, 2.5, 5, 10) if (s := m * power) >= raw * 0.999)
     first, last = math.ceil(bounds[0] / step - 1e-9), math.floor(bounds[1] / step + 1e-9)

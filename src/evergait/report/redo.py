@@ -24,7 +24,11 @@ def commands(results: Results) -> list[str]:
     again = quote(f"{path}-again")
     if (path / "run.json").exists():
         train = f"evergait train --config {quote(str(path / 'config.toml'))} --out {again}"
-        return [f"{train}   # the same bits", f"evergait verify {here}   # against plain Gymnasium", f"evergait report {here}"]
+        return [
+            f"{train}   # the same bits",
+            f"evergait verify {here}   # against plain Gymnasium",
+            f"evergait report {here}",
+        ]
     study = _study_file(path)
     run = f"evergait study run {quote(str(study))} --out {again}   # the same bits" if study else ""
     return [*([run] if run else []), f"evergait report {here}"]

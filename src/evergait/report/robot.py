@@ -7,9 +7,10 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from evergait.engines.gymnasium_episode import hushed
 from evergait.report.geometry import camera_for, ground_height, moves_freely, project, skeleton
 from evergait.tasks import Task, make
-from evergait.tasks.variants import apply_to_environment
+from evergait.tasks.variants import apply_to_environment, has_model
 from evergait.types import EvergaitError, Float64, Int64
 
 FRAME_RATE = 25.0
@@ -26,10 +27,13 @@ class Robot:
     @staticmethod
     def of(task: Task) -> "Robot":
         """The task's robot; what MuJoCo does not simulate has none."""
-        env = make(task)
-        if not isinstance(getattr(env.unwrapped, "model", None), mujoco.MjModel):
+        with hushed(task):
+            env = make(task)
+        if not has_model(env):
             env.close()
-            raise EvergaitError(f"task {task.name!r}: {task.id} is not a MuJoCo environment, so its gait cannot be drawn")
+            raise EvergaitError(
+                f"task {task.name!r}: {task.id} is not a MuJoCo environment, so its gait cannot be drawn"
+            )
         apply_to_environment(task.variant, env)
         return Robot(task, env)
 
@@ -41,7 +45,7 @@ class Robot:
     @cached_property
     def steps_per_frame(self) -> int:
         """Environment steps between two frames."""
-        return max(1, round(1 / (FRAME_RATE * self.env.unwrapped.dt)))
+        return max(1, round(1 / (FRAME_RATE * float(self.env.unwrapped.dt))))
 
     @property
     def frame_rate(self) -> float:

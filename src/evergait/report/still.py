@@ -1,4 +1,4 @@
-"""A gait as one picture: poses at even times, faint to strong, like a strobe photograph. For print and no JavaScript."""
+"""A gait as one picture: poses at even times, faint to strong, as in a strobe photograph; for paper and no scripts."""
 
 from typing import Any
 
@@ -9,19 +9,20 @@ from evergait.report.encoding import decode
 from evergait.types import Float64
 
 N_POSES = 9
+COLOURS = ("#0072b2", "#d55e00", "#008a64", "#b5578f", "#9a6a00", "#2f7fb0", "#33373d")
+"""Of pictures, by task; the same as in assets/colours.css, light."""
 
 
-def poses(robot: dict[str, Any], gait: dict[str, Any]) -> Float64:
-    """(n_frames, n_parts, 4) ends of every part in metres."""
-    n_parts = len(robot["radius"])
-    n_channels = 4 if robot["planar"] else 5
-    motion = decode(gait["motion"], n_parts * n_channels) * robot["quantum"]
-    return motion.reshape(-1, n_parts, n_channels)[..., :4]
+def motion(robot: dict[str, Any], gait: dict[str, Any]) -> Float64:
+    """(n_frames, n_parts, 4 or 5): both ends of every part in metres and, without a plane, the distance away."""
+    n_parts, n_channels = len(robot["radius"]), 4 if robot["planar"] else 5
+    values: Float64 = decode(gait["motion"], n_parts * n_channels) * robot["quantum"]
+    return values.reshape(-1, n_parts, n_channels)
 
 
-def strobe(robot: dict[str, Any], gait: dict[str, Any], colour: str, label: str) -> Markup:
+def strobe(robot: dict[str, Any], gait: dict[str, Any], colour: int, label: str) -> Markup:
     """An inline SVG of some poses of a gait."""
-    frames = poses(robot, gait)
+    frames = motion(robot, gait)[..., :4]
     chosen = frames[np.unique(np.linspace(0, len(frames) - 1, N_POSES).round().astype(int))]
     radius = np.array(robot["radius"])
     ends = chosen.reshape(len(chosen), -1, 2, 2)
@@ -45,7 +46,7 @@ def strobe(robot: dict[str, Any], gait: dict[str, Any], colour: str, label: str)
     body = "".join(lines)
     return Markup(  # noqa: S704 - numbers of ours, and an escaped label
         f'<svg class="strobe" viewBox="0 0 {_n(width)} {_n(height)}" role="img" aria-label="{escape(label)}" '
-        f'fill="none" stroke="{escape(colour)}" stroke-linecap="round">{body}</svg>'
+        f'fill="none" stroke="{COLOURS[colour % len(COLOURS)]}" stroke-linecap="round">{body}</svg>'
     )
 
 

@@ -46,7 +46,8 @@ class Summary:
         """Share of everything learnt, over the tasks that others came after, that is left at the end."""
         rows = [row for row in self.rows if row.kept is not None]
         learnt = sum(row.learnt for row in rows)
-        return sum(row.end or 0.0 for row in rows) / learnt if rows else None
+        # What one task gained does not make up for what another one lost.
+        return sum(min(row.end or 0.0, row.learnt) for row in rows) / learnt if rows else None
 
     @property
     def mean_end(self) -> float:
@@ -153,11 +154,13 @@ def number(value: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share in per cent; what fell below zero was lost entirely.
+    """How much is left, in words that fit "kept … of it"; below zero everything was lost.
 
-    >>> percent(0.041), percent(-0.2)
-    ('4 %', 'nothing')
+    >>> percent(0.041), percent(-0.2), percent(1.3)
+    ('4\\xa0%', 'nothing', 'all')
     """
-    if share is None or round(100 * share) <= 0:
-        return "nothing" if share is None or share <= 0 else "under 1 %"
-    return f"{100 * share:.0f} %"
+    if share is None or share <= 0:
+        return "nothing"
+    if share >= 0.995:
+        return "all"
+    return "under 1\u00a0%" if share < 0.005 else f"{100 * share:.0f}\u00a0%"

@@ -112,8 +112,8 @@ def interference(groups: Sequence[Group]) -> list[Chart]:
         for group in groups:
             if group.condition == condition and all(len(learning) == 1 for learning in group.learning):
                 for stage, learning in enumerate(group.learning):
-                    found = group_mean([metrics.interference(stage) for metrics in group.metrics])
-                    values.setdefault((stage, learning[0]), []).append(found)
+                    over_seeds = group_mean([metrics.interference(stage) for metrics in group.metrics])
+                    values.setdefault((stage, learning[0]), []).append(over_seeds)
         bars = []
         for (stage, task), found in sorted(values.items()):
             mean, deviation = spread(found)
