@@ -6,15 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic import make_study
 
 from evergait.report.commands import write_report
 from evergait.studies.results import Results
+from report.synthetic import make_study
 
-SWITCHES = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+SWITCHES = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from typing import Any
 from evergait.report.gait import Moment, Recorder, moments, recorder
 from evergait.report.groups import Group
 from evergait.report.summary import learnt_and_end, short
+from evergait.tasks import parse_task, spaces
 from evergait.types import EvergaitError
 
 BUDGET = 9_000_000
@@ -27,13 +28,14 @@ class Catalogue:
     messages: list[str] = field(default_factory=list)
     _index: dict[str, int] = field(default_factory=dict)
     _recorders: dict[str, Recorder] = field(default_factory=dict)
+    _known: set[str] = field(default_factory=set)
     _n_bytes: int = 0
     _n_left_out: int = 0
 
     def fill(self, groups: Sequence[Group]) -> None:
         """Record what can be shown: first the ends of all stages, then, while there is room, what lies between."""
         self._open(groups)
-        listed = [(group, self._shelf(group), moments(group.entries[0].run)) for group in groups]
+        listed = [(group, self._shelf(group), moments(group.entries[0].run)) for group in groups if self._can(group)]
         for wanted in (True, False):
             for group, shelf, kept in listed:
                 for place, moment in enumerate(kept):
@@ -53,11 +55,17 @@ class Catalogue:
     def _open(self, groups: Sequence[Group]) -> None:
         for task in dict.fromkeys(task for group in groups for task in group.tasks):
             try:
+                spaces(parse_task(task))
+                self._known.add(task)
                 self._recorders[task] = recorder(task, self.cache)
             except EvergaitError as error:
                 self.messages.append(f"{error}.")
                 continue
             self.robots[self.tasks.index(task)] = self._recorders[task].robot.describe()
+
+    def _can(self, group: Group) -> bool:
+        """Whether the policy's layout is known: it needs every task of the run, drawn or not."""
+        return all(spelt in self._known for spelt in group.tasks)
 
     def _shelf(self, group: Group) -> dict[str, Any]:
         seed = group.entries[0].seed
