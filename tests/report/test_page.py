@@ -106,7 +106,9 @@ def test_every_finished_stage_can_be_watched_and_shared_gaits_are_stored_once(st
     assert set(used) == set(range(len(data["gaits"])))
     assert len(used) > len(set(used))
     assert all(gait["episode"] == EPISODES // 2 for gait in data["gaits"])
-    assert shelves[data["start"]["shelf"]]["condition"] == "naive"  # the greatest loss comes first
+    # Each robot is first seen where most of it was lost: under naive, in the order that began with it.
+    assert [shelves[data["starts"][task]]["condition"] for task in ("0", "1")] == ["naive", "naive"]
+    assert [shelves[data["starts"][task]]["order"].split(" ")[0] for task in ("0", "1")] == data["tasks"]
 
 
 def test_gaits_beyond_the_budget_are_left_out_and_it_is_said(study: Results) -> None:

@@ -101,16 +101,14 @@ class Catalogue:
         learnt = [self.tasks.index(task) for task in group.learning[moment.stage]] if moment.is_end else []
         return {"label": label, "stage": moment.stage, "generation": moment.generation, "learnt": learnt}
 
-    def start(self, groups: Sequence[Group]) -> dict[str, Any] | None:
-        """Where the page opens: the greatest loss, right after learning on the left and at the end on the right."""
-        best: tuple[float, dict[str, Any]] | None = None
+    def starts(self, groups: Sequence[Group]) -> dict[int, tuple[float, int]]:
+        """Task → (loss, shelf): where each robot is best watched, the run that lost most of it."""
+        best: dict[int, tuple[float, int]] = {}
         for number, shelf in enumerate(self.shelves):
             group = next(g for g in groups if (g.condition, g.order) == (shelf["condition"], shelf["order"]))
             for task, (learnt, end) in learnt_and_end(group.metrics[0]).items():
                 index = self.tasks.index(task)
-                if index not in self.robots:
-                    continue
-                loss = learnt - end if end is not None else -1.0 + min(learnt, 0.0)
-                if best is None or loss > best[0]:
-                    best = loss, {"task": index, "shelf": number}
-        return best[1] if best else None
+                loss = learnt - end if end is not None else min(learnt, 0.0) - 1.0  # what came last lost nothing
+                if index in self.robots and (index not in best or loss > best[index][0]):
+                    best[index] = loss, number
+        return best

@@ -29,6 +29,8 @@ SCRIPTS = ("core.js", "chart.js", "gait.js", "player.js", "page.js")
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "1 4", "12 4", "5 2 1 2", "3 3")
 """Line styles, by task; the same as in assets/core.js."""
 
+Starts = dict[int, tuple[float, int]]
+
 
 def render_report(results: Results, cache: Path | None = None) -> str:
     """The whole report as HTML."""
@@ -38,7 +40,7 @@ def render_report(results: Results, cache: Path | None = None) -> str:
     summaries = summarise(groups)
     catalogue = Catalogue(tasks, cache)
     catalogue.fill(groups)
-    start = catalogue.start(streams)
+    starts = catalogue.starts(groups)
     panels = [curves.panel(group, {task: i for i, task in enumerate(tasks)}) for group in groups]
     any_end = any(row.end is not None for summary in summaries for row in summary.rows)
     backward, forward = transfer.pairwise(streams, "backward"), transfer.pairwise(streams, "forward")
@@ -87,8 +89,8 @@ def render_report(results: Results, cache: Path | None = None) -> str:
         )
         if shown
     ]
-    data = {"panels": panels, **player_data(tasks, catalogue, start)}
-    return render("report.html", data, tasks=tasks, **player_page(tasks, catalogue, start), **page)
+    data = {"panels": panels, **player_data(tasks, catalogue, starts)}
+    return render("report.html", data, tasks=tasks, **player_page(tasks, catalogue, starts), **page)
 
 
 def render_gait(task: str, colour: int, label: str, run: Run, robot: dict[str, Any], gait: dict[str, Any]) -> str:
@@ -103,7 +105,8 @@ def render_gait(task: str, colour: int, label: str, run: Run, robot: dict[str, A
         "robots": {str(colour): robot},
         "gaits": [{key: value for key, value in gait.items() if key != "id"}],
         "shelves": [shelf],
-        "start": {"task": colour, "shelf": 0},
+        "task": colour,
+        "starts": {str(colour): 0},
     }
     page = {"robots": [colour], "messages": [], "stills": [strobe(robot, gait, colour, label)], "alone": True}
     return render("play.html", data, title=f"{short(task)}, {label}", tasks=names, **page)
@@ -115,22 +118,24 @@ def all_tasks(groups: Sequence[Group]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*learnt, *(task for group in groups for task in group.tasks)]))
 
 
-def player_data(tasks: Sequence[str], catalogue: Catalogue, start: dict[str, Any] | None) -> dict[str, Any]:
+def player_data(tasks: Sequence[str], catalogue: Catalogue, starts: Starts) -> dict[str, Any]:
     """What player.js reads."""
     return {
         "tasks": [short(task) for task in tasks],
         "robots": {str(index): robot for index, robot in sorted(catalogue.robots.items())},
         "gaits": catalogue.gaits,
         "shelves": catalogue.shelves,
-        "start": start,
+        "task": max(starts, key=lambda task: starts[task][0], default=None),
+        "starts": {str(task): shelf for task, (_, shelf) in sorted(starts.items())},
     }
 
 
-def player_page(tasks: Sequence[str], catalogue: Catalogue, start: dict[str, Any] | None) -> dict[str, Any]:
+def player_page(tasks: Sequence[str], catalogue: Catalogue, starts: Starts) -> dict[str, Any]:
     """What the player's template reads: who can be watched, and stills for readers without JavaScript."""
     stills = [Markup(""), Markup("")]
-    if start is not None and catalogue.shelves:
-        task, moments = start["task"], catalogue.shelves[start["shelf"]]["moments"]
+    if starts and catalogue.shelves:
+        task = max(starts, key=lambda task: starts[task][0])
+        moments = catalogue.shelves[starts[task][1]]["moments"]
         offered = [moment for moment in moments if task in moment["gaits"]]
         learnt = [moment for moment in offered if task in moment["learnt"]] or offered
         for i, moment in enumerate((learnt[0], offered[-1])):

@@ -6,8 +6,8 @@ class Side {
     this.condition = $(".pick-condition", root);
     this.order = $(".pick-order", root);
     this.moment = $(".pick-moment", root);
-    this.condition.addEventListener("change", () => { this.fillOrders(); this.choose(); });
-    this.order.addEventListener("change", () => this.choose());
+    this.condition.addEventListener("change", () => { player.chosen = true; this.fillOrders(); this.choose(); });
+    this.order.addEventListener("change", () => { player.chosen = true; this.choose(); });
     this.moment.addEventListener("change", () => this.load());
     fill(this.condition, [...new Set(player.data.shelves.map((shelf) => shelf.condition))].map((name) => [name, name]));
     this.fillOrders();
@@ -79,12 +79,11 @@ function lastOf(shelf, task) {
 class Player {
   constructor(root, data) {
     Object.assign(this, { root, data, time: 0, speed: 1, playing: false, cache: new Map() });
-    this.task = String(data.start ? data.start.task : Object.keys(data.robots)[0]);
+    this.task = String(data.task ?? Object.keys(data.robots)[0]);
     this.sides = $$(".side", root).map((side) => new Side(side, this));
     this.scrub = $("#scrub");
     this.button = $("#play");
-    if (data.start) this.sides.forEach((side) => side.show(data.start.shelf));
-    this.sides.forEach((side) => side.choose());
+    this.openBest();
     this.listen();
     this.changed();
     onTheme.push(() => this.draw());
@@ -93,6 +92,14 @@ class Player {
       if (!entry.isIntersecting) this.pause();
       else if (!wantsCalm.matches && !this.touched) this.play();
     }, { threshold: 0.35 }).observe($(".stages", root));
+  }
+
+  // The run that lost most of this task; what the reader has chosen is left alone as long as it shows a loss too.
+  openBest() {
+    const best = this.data.starts[this.task], { shelf } = this.sides[0];
+    const shows = this.chosen && shelf && afterLearning(shelf, this.task) !== lastOf(shelf, this.task);
+    if (best !== undefined && !shows) this.sides.forEach((side) => side.show(best));
+    this.sides.forEach((side) => side.choose());
   }
 
   gait(index) {
@@ -202,7 +209,7 @@ class Player {
         this.task = button.dataset.task;
         this.time = 0;
         this.cache.clear();
-        this.sides.forEach((side) => side.choose());
+        this.openBest();
         press();
       });
       press();
