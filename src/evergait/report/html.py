@@ -4,6 +4,7 @@ import base64
 import functools
 import hashlib
 import importlib.resources
+import importlib.util
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from evergait.report.escape import script_json
 from evergait.report.groups import Group, group_entries
 from evergait.report.still import strobe
 from evergait.report.summary import Summary, headline, number, percent, short, summarise
-from evergait.report.tables import measures_table
+from evergait.report.tables import Table, Verdict, claims_of, measures_table, tables_of
 from evergait.run import Run
 from evergait.studies.results import Results, order_name
 
@@ -45,7 +46,7 @@ def render_report(results: Results, cache: Path | None = None) -> str:
     any_end = any(row.end is not None for summary in summaries for row in summary.rows)
     backward, forward = transfer.pairwise(streams, "backward"), transfer.pairwise(streams, "forward")
     interference = transfer.interference(streams) if any(group.n_stages > 1 for group in streams) else []
-    measures = measures_table(transfer.measures(streams))
+    claims, tables = claims_and_tables(results, streams)
     values = [v for s in summaries for row in s.rows for v in (row.learnt, *row.learnt_values, *row.end_values)]
     page = {
         "title": results.title,
@@ -70,8 +71,8 @@ def render_report(results: Results, cache: Path | None = None) -> str:
         "domain_backward": bar_domain(backward),
         "domain_forward": bar_domain(forward),
         "domain_interference": bar_domain(interference),
-        "claims": None,
-        "tables": [measures] if measures else [],
+        "claims": claims,
+        "tables": tables,
         "commands": redo.commands(results),
         "facts": redo.facts(results),
         "settings": redo.settings(results.entries),
@@ -84,7 +85,8 @@ def render_report(results: Results, cache: Path | None = None) -> str:
             ("curves", "Curves", panels),
             ("matrix", "Matrix", panels),
             ("transfer", "Transfer", backward or forward),
-            ("tables", "Tables", page["tables"]),
+            ("claims", "Claims", claims),
+            ("tables", "Tables", tables),
             ("redo", "Redo", True),
         )
         if shown
@@ -110,6 +112,14 @@ def render_gait(task: str, colour: int, label: str, run: Run, robot: dict[str, A
     }
     page = {"robots": [colour], "messages": [], "stills": [strobe(robot, gait, colour, label)], "alone": True}
     return render("play.html", data, title=f"{short(task)}, {label}", tasks=names, **page)
+
+
+def claims_and_tables(results: Results, streams: Sequence[Group]) -> tuple[list[Verdict], list[Table]]:
+    """What the study declares; before studies have tables of their own, the measures of every condition."""
+    if importlib.util.find_spec("evergait.studies.tables"):
+        return claims_of(results), tables_of(results)
+    measures = measures_table(transfer.measures(streams))
+    return [], [measures] if measures else []
 
 
 def all_tasks(groups: Sequence[Group]) -> tuple[str, ...]:

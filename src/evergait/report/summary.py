@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evergait.metrics import Metrics
-from evergait.report.groups import Group, band
+from evergait.report.groups import Group
+from evergait.stats import interquartile_mean
 
 LEARNT = 0.05
 """Below this R̂ right after learning there is nothing whose loss could be told in per cent."""
@@ -104,8 +105,8 @@ def _rows(groups: Sequence[Group]) -> tuple[Row, ...]:
         shown = followed or values
         learnt = np.array([learnt for learnt, _ in shown])
         ends = np.array([end for _, end in followed])
-        end = float(band(ends).middle) if followed else None
-        rows.append(Row(task, float(band(learnt).middle), end, tuple(learnt.tolist()), tuple(ends.tolist())))
+        end = interquartile_mean(ends) if followed else None
+        rows.append(Row(task, interquartile_mean(learnt), end, tuple(learnt.tolist()), tuple(ends.tolist())))
     return tuple(rows)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from evergait.report.groups import Band
 from evergait.report.summary import number
+from evergait.studies.results import Results
 
 NAMES = {
     "average_performance": "R̂ at the end",
@@ -24,6 +25,43 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One of the paper's claims, as measured."""
+
+    kind: str
+    """holds, fails, or open."""
+    verdict: str
+    sentence: str
+    detail: str
+
+
+def claims_of(results: Results) -> list[Verdict]:
+    """The paper's claims that this study can speak to."""
+    from evergait.studies.claims import study_claims
+
+    found = []
+    for claim in study_claims(results):
+        if claim.estimate is None:
+            continue
+        kind = {"holds": "holds", "does not hold": "fails"}.get(claim.verdict, "open")
+        between = f" [{number(claim.interval[0])}, {number(claim.interval[1])}]" if claim.interval else ""
+        seeds = "one seed" if claim.n_seeds == 1 else f"{claim.n_seeds} seeds"
+        detail = f"{claim.statistic}: {number(claim.estimate)}{between}, {seeds}"
+        found.append(Verdict(kind, claim.verdict, claim.sentence, detail))
+    return found
+
+
+def tables_of(results: Results) -> list[Table]:
+    """All tables of a study, as text."""
+    from evergait.studies.tables import all_tables
+
+    return [
+        Table(table.caption, table.columns, tuple(tuple(map(table.text, row)) for row in table.rows))
+        for table in all_tables(results)
+    ]
 
 
 def measures_table(measures: Sequence[tuple[str, dict[str, Band]]]) -> Table | None:

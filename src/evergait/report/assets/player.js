@@ -86,11 +86,13 @@ class Player {
     this.openBest();
     this.listen();
     this.changed();
+    // A still first picture says most at the moment when the first of the two ends.
+    this.seek(Math.min(...this.sides.map((side) => side.gait?.duration || 0)));
     onTheme.push(() => this.draw());
     // Moves on its own only in sight, and only for those who have not asked for calm.
     new IntersectionObserver(([entry]) => {
       if (!entry.isIntersecting) this.pause();
-      else if (!wantsCalm.matches && !this.touched) this.play();
+      else if (!wantsCalm.matches && !this.touched) { this.seek(0); this.play(); }
     }, { threshold: 0.35 }).observe($(".stages", root));
   }
 
