@@ -56,7 +56,7 @@ def claims_of(results: Results) -> list[Verdict]:
 
 def tables_of(results: Results) -> list[Table]:
     """All tables of a study, as text."""
-    from evergait.studies.tables import all_tables
+    from evergait.studies.artifacts import all_tables
 
     return [
         Table(table.caption, table.columns, tuple(tuple(map(table.text, row)) for row in table.rows))
