@@ -11,12 +11,14 @@ from evergait.commands.bench import Bench
 from evergait.commands.evaluate import Eval
 from evergait.commands.export import Export
 from evergait.commands.inspect import Doctor, Methods, Tasks
+from evergait.commands.report import Play, Report
 from evergait.commands.show import Show
+from evergait.commands.study import Study, Tune
 from evergait.commands.train import Train, base_settings
 from evergait.commands.verify import Verify
 from evergait.types import EvergaitError
 
-COMMANDS: tuple[type[Any], ...] = (Show, Eval, Verify, Export, Tasks, Methods, Bench, Doctor)
+COMMANDS: tuple[type[Any], ...] = (Show, Eval, Verify, Export, Play, Study, Report, Tune, Tasks, Methods, Bench, Doctor)
 
 
 def parse(arguments: list[str]) -> Any:

@@ -51,14 +51,22 @@ class Results:
         found: dict[int, dict[str, Ledger]] = {}
         for entry in sorted(self.entries, key=lambda entry: entry.condition != "single"):
             first = entry.run.ledgers[0]
-            if len(first.learning) == 1 and entry.run.config.policy.heads == "shared":
+            own = entry.condition == "single" or entry.run.config.policy.heads == "shared"
+            if len(first.learning) == 1 and own:
                 found.setdefault(entry.seed, {}).setdefault(first.learning[0], first)
         return found
 
+    @cached_property
+    def normalisers(self) -> Mapping[int, Normaliser]:
+        """Seed → R* for its runs."""
+        ledgers: dict[int, list[Ledger]] = {}
+        for entry in self.entries:
+            ledgers.setdefault(entry.seed, []).extend(entry.run.ledgers)
+        return {seed: choose_normaliser(found, self.baselines.get(seed)) for seed, found in ledgers.items()}
+
     def normaliser(self, seed: int) -> Normaliser:
         """R* for the runs of one seed."""
-        ledgers = [ledger for entry in self.entries if entry.seed == seed for ledger in entry.run.ledgers]
-        return choose_normaliser(ledgers, self.baselines.get(seed))
+        return self.normalisers[seed]
 
     def metrics(self, entry: Entry) -> Metrics:
         """The measures of one entry, normalised by its seed's baselines."""

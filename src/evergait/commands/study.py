@@ -1,0 +1,150 @@
+"""`evergait study` and `evergait tune`: whole grids of runs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from evergait.commands.base import console, errors, print_table
+from evergait.signals import Stop
+from evergait.studies.commands import print_plan, print_status, run_study, tune
+from evergait.studies.results import Results
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """Train every run of a study; the same command again goes on where it stopped."""
+
+    study: tyro.conf.Positional[str]
+    """Name of a study (paper, demo, methods) or a TOML file of your own."""
+    out: Path
+    """Folder of the study."""
+    scale: str = ""
+    """One of the study's scales, such as mini, half or full."""
+    seeds: int | None = None
+    """Number of seeds, if not the study's own."""
+    only: tuple[str, ...] = ()
+    """Orders to train, such as H>S>W; all if not given."""
+    jobs: int = 1
+    """Phases to train at once, each in a process with its share of the threads."""
+    threads: int | None = None
+    """Threads; all processors if not given. The result does not depend on it."""
+    checkpoint_seconds: float = 30.0
+    """Time between checkpoints."""
+
+    def run(self) -> int:
+        """Train and print what came of it."""
+        try:
+            results = run_study(
+                self.study,
+                self.out,
+                scale=self.scale,
+                seeds=self.seeds,
+                only=self.only,
+                jobs=self.jobs,
+                threads=self.threads,
+                checkpoint_seconds=self.checkpoint_seconds,
+            )
+        except Stop as stop:
+            errors.print("Stopped at a safe point; run the same command again to go on.")
+            return stop.exit_code
+        print_results(results)
+        console.print(f"Tables and figures are in {self.out}; `evergait report {self.out}` makes a page.", markup=False)
+        return 0
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    """Print phases, episodes, steps and expected time, from a short measurement, before anything runs."""
+
+    study: tyro.conf.Positional[str]
+    """Name of a study or a TOML file."""
+    out: Path | None = None
+    """Folder of the study; phases that are done there are not counted."""
+    scale: str = ""
+    """One of the study's scales."""
+    seeds: int | None = None
+    """Number of seeds, if not the study's own."""
+    only: tuple[str, ...] = ()
+    """Orders to train."""
+    threads: int | None = None
+    """Threads; all processors if not given."""
+
+    def run(self) -> int:
+        """Measure and print."""
+        choices = {"scale": self.scale, "seeds": self.seeds, "only": self.only, "threads": self.threads}
+        print_plan(self.study, self.out, console=console, **choices)  # type: ignore[arg-type]
+        return 0
+
+
+@dataclass(frozen=True)
+class StudyStatus:
+    """Show every run of a study: done, running, failed or missing."""
+
+    folder: tyro.conf.Positional[Path]
+    """Folder of a study."""
+
+    def run(self) -> int:
+        """Print."""
+        print_status(self.folder, console)
+        return 0
+
+
+@dataclass(frozen=True)
+class Study:
+    """Train, plan or look at a whole study."""
+
+    action: Annotated[
+        Annotated[StudyRun, tyro.conf.subcommand("run", prefix_name=False)]
+        | Annotated[StudyPlan, tyro.conf.subcommand("plan", prefix_name=False)]
+        | Annotated[StudyStatus, tyro.conf.subcommand("status", prefix_name=False)],
+        tyro.conf.arg(name=""),
+    ]
+
+    def run(self) -> int:
+        """Do it."""
+        return self.action.run()
+
+
+@dataclass(frozen=True)
+class Tune:
+    """Choose settings on one order with Optuna, as the study's [search] table says; resumable."""
+
+    study: tyro.conf.Positional[Path]
+    """TOML file of a study with a [search] table."""
+    out: Path
+    """Folder for the trials and best.toml."""
+    scale: str = ""
+    """One of the study's scales."""
+    trials: int | None = None
+    """Number of trials in all, if not the study's own."""
+    threads: int | None = None
+    """Threads; all processors if not given."""
+
+    def run(self) -> int:
+        """Search and print where the best config is."""
+        try:
+            tune(self.study, self.out, scale=self.scale, trials=self.trials, threads=self.threads, console=console)
+        except Stop as stop:
+            errors.print("Stopped; run the same command again to go on.")
+            return stop.exit_code
+        return 0
+
+
+def print_results(results: Results) -> None:
+    """Per run: the share of R* that is left of each task at the end, and average backward transfer."""
+    tasks = list(dict.fromkeys(task for entry in results.entries for task in entry.run.ledgers[0].tasks))
+    rows = []
+    for entry in results.entries:
+        if entry.condition == "single":
+            continue
+        metrics = results.metrics(entry)
+        final = [f"{metrics.final(task):.2f}" for task in tasks]
+        transfer = f"{metrics.average_backward_transfer():+.2f}" if metrics.n_stages > 1 else ""
+        rows.append([entry.condition, entry.order, str(entry.seed), *final, transfer])
+    columns = ["condition", "order", "seed", *tasks, "average backward transfer"]
+    print_table(f"{results.title}: share of R* at the end", columns, rows)
+    if results.entries:
+        source = results.normaliser(results.entries[0].seed).source
+        console.print(f"R* comes from {source}. Negative backward transfer is forgetting.", style="dim", markup=False)

@@ -1,0 +1,114 @@
+"""All gaits of a report: which policies can be watched, on which task, and where the page starts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evergait.report.gait import Moment, Recorder, moments, recorder
+from evergait.report.groups import Group
+from evergait.report.summary import learnt_and_end, short
+from evergait.tasks import parse_task, spaces
+from evergait.types import EvergaitError
+
+BUDGET = 9_000_000
+"""Bytes of motion in one page; the whole page must stay below 15 MB."""
+
+
+@dataclass
+class Catalogue:
+    """Robots, gaits (each once, however many runs share it) and the shelves to choose them from."""
+
+    tasks: tuple[str, ...]
+    cache: Path | None
+    budget: int = BUDGET
+    robots: dict[int, dict[str, Any]] = field(default_factory=dict)
+    gaits: list[dict[str, Any]] = field(default_factory=list)
+    shelves: list[dict[str, Any]] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    _index: dict[str, int] = field(default_factory=dict)
+    _recorders: dict[str, Recorder] = field(default_factory=dict)
+    _known: set[str] = field(default_factory=set)
+    _n_bytes: int = 0
+    _n_left_out: int = 0
+
+    def fill(self, groups: Sequence[Group]) -> None:
+        """Record what can be shown: first the ends of all stages, then, while there is room, what lies between."""
+        self._open(groups)
+        listed = [(group, self._shelf(group), moments(group.entries[0].run)) for group in groups if self._can(group)]
+        for wanted in (True, False):
+            for group, shelf, kept in listed:
+                for place, moment in enumerate(kept):
+                    if (moment.is_end or moment.generation == 0) == wanted:
+                        self._put(group, shelf["moments"], place, moment)
+        for _, shelf, _ in listed:
+            shelf["moments"] = [moment for _, moment in sorted(shelf["moments"].items()) if moment["gaits"]]
+        self.shelves = [shelf for _, shelf, _ in listed if shelf["moments"]]
+        if self._n_left_out:
+            self.messages.append(
+                f"{self._n_left_out} gaits from the middle of phases are left out to keep this file small; "
+                "`evergait play` shows any of them."
+            )
+        for one in self._recorders.values():
+            one.robot.close()
+
+    def _open(self, groups: Sequence[Group]) -> None:
+        for task in dict.fromkeys(task for group in groups for task in group.tasks):
+            try:
+                spaces(parse_task(task))
+                self._known.add(task)
+                self._recorders[task] = recorder(task, self.cache)
+            except EvergaitError as error:
+                self.messages.append(f"{error}.")
+                continue
+            self.robots[self.tasks.index(task)] = self._recorders[task].robot.describe()
+
+    def _can(self, group: Group) -> bool:
+        """Whether the policy's layout is known: it needs every task of the run, drawn or not."""
+        return all(spelt in self._known for spelt in group.tasks)
+
+    def _shelf(self, group: Group) -> dict[str, Any]:
+        seed = group.entries[0].seed
+        return {"condition": group.condition, "order": group.order, "seed": seed, "moments": {}}
+
+    def _put(self, group: Group, shelf: dict[int, dict[str, Any]], place: int, moment: Moment) -> None:
+        run = group.entries[0].run
+        found = {}
+        for task in group.tasks:
+            if task not in self._recorders:
+                continue
+            gait = self._recorders[task].record(run, moment)
+            size = len(gait["motion"]) + len(gait["score"])
+            if gait["id"] not in self._index:
+                if self._n_bytes + size > self.budget:
+                    self._n_left_out += 1
+                    continue
+                self._index[gait["id"]] = len(self.gaits)
+                self._n_bytes += size
+                self.gaits.append({key: value for key, value in gait.items() if key != "id"})
+            found[self.tasks.index(task)] = self._index[gait["id"]]
+        shelf[place] = {**self._name(group, moment), "gaits": found}
+
+    def _name(self, group: Group, moment: Moment) -> dict[str, Any]:
+        learning = " + ".join(map(short, group.learning[moment.stage]))
+        last = group.metrics[0].ledgers[moment.stage].generations[-1]
+        if moment.generation == 0:
+            label = "before training"
+        elif moment.is_end:
+            label = f"after {learning}"
+        else:
+            label = f"{learning}, generation {moment.generation} of {last}"
+        learnt = [self.tasks.index(task) for task in group.learning[moment.stage]] if moment.is_end else []
+        return {"label": label, "stage": moment.stage, "generation": moment.generation, "learnt": learnt}
+
+    def starts(self, groups: Sequence[Group]) -> dict[int, tuple[float, int]]:
+        """Task → (loss, shelf): where each robot is best watched, the run that lost most of it."""
+        best: dict[int, tuple[float, int]] = {}
+        for number, shelf in enumerate(self.shelves):
+            group = next(g for g in groups if (g.condition, g.order) == (shelf["condition"], shelf["order"]))
+            for task, (learnt, end) in learnt_and_end(group.metrics[0]).items():
+                index = self.tasks.index(task)
+                loss = learnt - end if end is not None else min(learnt, 0.0) - 1.0  # what came last lost nothing
+                if index in self.robots and (index not in best or loss > best[index][0]):
+                    best[index] = loss, number
+        return best

@@ -1,0 +1,141 @@
+"""Recorded gaits: one episode of an unperturbed policy in plain Gymnasium, as a player draws it, kept on disk."""
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import mujoco
+import numpy as np
+
+from evergait.engines import Episodes
+from evergait.engines.gymnasium_episode import act, pack, perceived, to_action
+from evergait.evaluate import evaluation_seeds
+from evergait.files import canonical_json, read_json, sha256, write_json
+from evergait.ledger import Record
+from evergait.policy import Network, Statistics
+from evergait.random import EVALUATION, Noise
+from evergait.report.encoding import encode
+from evergait.report.robot import Robot
+from evergait.run import Run
+from evergait.tasks import parse_task
+from evergait.tasks.quiet import hushed
+from evergait.types import EvergaitError, Float32
+
+FORMAT = 1
+MOTION = ("motion", "score")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A θ of a run that was kept: after a generation of a stage."""
+
+    stage: int
+    generation: int
+    theta: Float32
+    statistics: Statistics
+    is_end: bool = False
+    """Whether its stage ended here."""
+
+    def record(self, run: Run) -> Record:
+        """The evaluation of this θ."""
+        return next(r for r in run.ledgers[self.stage].records if r.generation == self.generation)
+
+
+def moments(run: Run) -> list[Moment]:
+    """Every θ that a run kept, in order: the first one, and the snapshots and the end of each stage.
+
+    Observation statistics are kept at the end of a stage only: a normalising policy has no snapshots on the way.
+    """
+    found = [Moment(0, 0, run.policy.initial(run.config.seed), Statistics.empty(run.policy.tasks))]
+    for stage, ledger in enumerate(run.ledgers):
+        state, last = run.state(stage), ledger.generations[-1]
+        kept = sorted((int(generation), theta) for generation, theta in state.snapshots.items())
+        for generation, theta in kept if not run.config.policy.normalise else []:
+            if 0 < generation < last:
+                found.append(Moment(stage, generation, theta, state.statistics))
+        found.append(Moment(stage, last, state.theta, state.statistics, is_end=True))
+    return found
+
+
+def typical_episode(record: Record, task: str) -> int:
+    """The evaluation episode with the median return: what one would most likely see."""
+    order = np.argsort(record.returns[task], kind="stable")
+    return int(order[(len(order) - 1) // 2])
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Records gaits of one task; keeps them in a folder, by all that decides their bits."""
+
+    robot: Robot
+    cache: Path | None = None
+
+    def record(self, run: Run, moment: Moment) -> dict[str, Any]:
+        """One episode: the evaluation episode with the median return."""
+        task = self.robot.task
+        record = moment.record(run)
+        episode = typical_episode(record, task.name)
+        seed = int(evaluation_seeds(run.config.seed, task, len(record.returns[task.name]))[episode])
+        network = run.policy.network(task, moment.statistics)
+        identity = self._identity(network, moment.theta, seed)
+        gait = self._read(identity) or self._keep(identity, self._simulate(network, moment.theta, seed))
+        return {**gait, "id": identity, "episode": episode}
+
+    def _identity(self, network: Network, theta: Float32, seed: int) -> str:
+        versions = {"mujoco": mujoco.__version__, "gymnasium": gymnasium.__version__, "format": FORMAT}
+        what = {**versions, "task": self.robot.task.name, "seed": seed, "layers": network.layers.tolist()}
+        arrays = (theta, network.mean, network.scale)
+        parts = [sha256(np.ascontiguousarray(part).tobytes()) for part in arrays if part is not None]
+        return sha256(canonical_json([what, parts]).encode())[:24]
+
+    def _read(self, identity: str) -> dict[str, Any] | None:
+        if self.cache is None:
+            return None
+        with contextlib.suppress(EvergaitError):  # a damaged or missing file is recorded anew
+            gait = read_json(self.cache / f"{identity}.json")
+            if all(isinstance(gait.get(key), str) for key in MOTION) and gait.pop("gait", 0) == FORMAT:
+                return gait
+        return None
+
+    def _keep(self, identity: str, gait: dict[str, Any]) -> dict[str, Any]:
+        if self.cache is not None:
+            with contextlib.suppress(OSError):  # a read-only folder only costs time
+                self.cache.mkdir(parents=True, exist_ok=True)
+                write_json(self.cache / f"{identity}.json", {"gait": FORMAT, **gait})
+        return gait
+
+    def _simulate(self, network: Network, theta: Float32, seed: int) -> dict[str, Any]:
+        """The obvious loop of `replay_in_gymnasium`, with a pose per frame."""
+        robot, env, task = self.robot, self.robot.env, self.robot.task
+        one = np.zeros(1, np.uint32)
+        packed = pack(Episodes(task, network, theta, 0.0, Noise(0, EVALUATION), one, np.zeros(1, np.float32), one), 0)
+        total, n_steps, ended = 0.0, 0, ""
+        with hushed(task), np.errstate(all="ignore"):
+            observation, _ = env.reset(seed=seed)
+            poses, scores = [robot.pose()], [0.0]
+            while not ended:
+                outputs = act(network, packed, perceived(task, observation, seed, n_steps))
+                observation, reward, terminated, truncated, _ = env.step(to_action(network, outputs))
+                if not np.isfinite(env.unwrapped.data.qpos).all():
+                    ended = "diverged"
+                    break
+                total, n_steps = total + float(reward), n_steps + 1
+                ended = "terminated" if terminated else "truncated" if truncated else ""
+                if n_steps % robot.steps_per_frame == 0 or ended:
+                    poses.append(robot.pose())
+                    scores.append(total)
+        return {
+            "motion": encode(np.stack(poses)),
+            "score": encode(np.rint(np.array(scores)[:, None] * 10).astype(np.int64)),
+            "return": total,
+            "steps": n_steps,
+            "seconds": round(n_steps * float(env.unwrapped.dt), 4),
+            "ended": ended,
+        }
+
+
+def recorder(task: str, cache: Path | None) -> Recorder:
+    """A recorder for a task, by name."""
+    return Recorder(Robot.of(parse_task(task)), cache)

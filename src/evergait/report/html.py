@@ -1,0 +1,256 @@
+"""The page: one file with its styles, scripts and data inside, that asks nothing of any network."""
+
+import base64
+import functools
+import hashlib
+import importlib.resources
+import importlib.util
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+import evergait
+from evergait.report import curves, redo, transfer
+from evergait.report.catalogue import Catalogue
+from evergait.report.escape import script_json
+from evergait.report.groups import Group, group_entries
+from evergait.report.still import strobe
+from evergait.report.summary import Summary, headline, number, percent, short, summarise
+from evergait.report.tables import Table, Verdict, claims_of, measures_table, tables_of
+from evergait.run import Run
+from evergait.studies.results import Results, order_name
+
+ASSETS = importlib.resources.files("evergait.report") / "assets"
+STYLES = ("colours.css", "page.css", "player.css")
+SCRIPTS = ("core.js", "chart.js", "gait.js", "player.js", "page.js")
+DASHES = ("", "7 3", "2 3", "9 3 2 3", "1 4", "12 4", "5 2 1 2", "3 3")
+"""Line styles, by task; the same as in assets/core.js."""
+
+Starts = dict[int, tuple[float, int]]
+
+
+def render_report(results: Results, cache: Path | None = None) -> str:
+    """The whole report as HTML."""
+    groups = group_entries(results)
+    tasks = all_tasks(groups)
+    streams = [group for group in groups if group.condition != "single"] or groups
+    summaries = summarise(groups)
+    catalogue = Catalogue(tasks, cache)
+    catalogue.fill(groups)
+    starts = catalogue.starts(groups)
+    panels = [curves.panel(group, {task: i for i, task in enumerate(tasks)}) for group in groups]
+    any_end = any(row.end is not None for summary in summaries for row in summary.rows)
+    backward, forward = transfer.pairwise(streams, "backward"), transfer.pairwise(streams, "forward")
+    interference = transfer.interference(streams) if any(group.n_stages > 1 for group in streams) else []
+    claims, tables = claims_and_tables(results, streams)
+    values = [v for s in summaries for row in s.rows for v in (row.learnt, *row.learnt_values, *row.end_values)]
+    page = {
+        "title": results.title,
+        "description": results.description,
+        "path": str(results.path),
+        "headline": headline(summaries),
+        "summaries": summaries,
+        "counts": counts,
+        "any_end": any_end,
+        "any_forward": bool(forward),
+        "advice": advice(groups, summaries),
+        "best_source": _source(results),
+        "domain": domain(values, 0.0, 1.0),
+        "panels": panels,
+        "orders": list(dict.fromkeys(group.order for group in groups)),
+        "many_seeds": any(len(group.entries) > 1 for group in groups),
+        "many_orders": any(bar.n > 1 for chart in backward for bar in chart.bars),
+        "matrices": [transfer.matrix(group) for group in groups],
+        "backward": backward,
+        "forward": forward,
+        "interference": interference,
+        "domain_backward": bar_domain(backward),
+        "domain_forward": bar_domain(forward),
+        "domain_interference": bar_domain(interference),
+        "claims": claims,
+        "tables": tables,
+        "commands": redo.commands(results),
+        "facts": redo.facts(results),
+        "settings": redo.settings(results.entries),
+        "dashes": DASHES,
+    }
+    page["sections"] = [
+        (anchor, name)
+        for anchor, name, shown in (
+            ("gaits", "Gaits", catalogue.shelves),
+            ("curves", "Curves", panels),
+            ("matrix", "Matrix", panels),
+            ("transfer", "Transfer", backward or forward),
+            ("claims", "Claims", claims),
+            ("tables", "Tables", tables),
+            ("redo", "Redo", True),
+        )
+        if shown
+    ]
+    data = {"panels": panels, **player_data(tasks, catalogue, starts)}
+    return render("report.html", data, tasks=tasks, **player_page(tasks, catalogue, starts), **page)
+
+
+def render_gait(task: str, colour: int, label: str, run: Run, robot: dict[str, Any], gait: dict[str, Any]) -> str:
+    """A page with one player and one gait."""
+    condition, order = run.config.method.name, order_name(run.config.stream)
+    moment = {"label": label, "stage": 0, "generation": 0, "learnt": [], "gaits": {colour: 0}}
+    shelf = {"condition": condition, "order": order, "seed": run.config.seed, "moments": [moment]}
+    names = [""] * colour + [short(task)]
+    data = {
+        "panels": [],
+        "tasks": names,
+        "robots": {str(colour): robot},
+        "gaits": [{key: value for key, value in gait.items() if key != "id"}],
+        "shelves": [shelf],
+        "task": colour,
+        "starts": {str(colour): 0},
+    }
+    page = {"robots": [colour], "messages": [], "stills": [strobe(robot, gait, colour, label)], "alone": True}
+    return render("play.html", data, title=f"{short(task)}, {label}", tasks=names, **page)
+
+
+def claims_and_tables(results: Results, streams: Sequence[Group]) -> tuple[list[Verdict], list[Table]]:
+    """What the study declares; before studies have tables of their own, the measures of every condition."""
+    if importlib.util.find_spec("evergait.studies.tables"):
+        return claims_of(results), tables_of(results)
+    measures = measures_table(transfer.measures(streams))
+    return [], [measures] if measures else []
+
+
+def all_tasks(groups: Sequence[Group]) -> tuple[str, ...]:
+    """Every task, in the order in which streams learn them: its place decides its colour everywhere."""
+    learnt = [task for group in groups for learning in group.learning for task in learning]
+    return tuple(dict.fromkeys([*learnt, *(task for group in groups for task in group.tasks)]))
+
+
+def player_data(tasks: Sequence[str], catalogue: Catalogue, starts: Starts) -> dict[str, Any]:
+    """What player.js reads."""
+    return {
+        "tasks": [short(task) for task in tasks],
+        "robots": {str(index): robot for index, robot in sorted(catalogue.robots.items())},
+        "gaits": catalogue.gaits,
+        "shelves": catalogue.shelves,
+        "task": max(starts, key=lambda task: starts[task][0], default=None),
+        "starts": {str(task): shelf for task, (_, shelf) in sorted(starts.items())},
+    }
+
+
+def player_page(tasks: Sequence[str], catalogue: Catalogue, starts: Starts) -> dict[str, Any]:
+    """What the player's template reads: who can be watched, and stills for readers without JavaScript."""
+    stills = [Markup(""), Markup("")]
+    if starts and catalogue.shelves:
+        task = max(starts, key=lambda task: starts[task][0])
+        moments = catalogue.shelves[starts[task][1]]["moments"]
+        offered = [moment for moment in moments if task in moment["gaits"]]
+        learnt = [moment for moment in offered if task in moment["learnt"]] or offered
+        for i, moment in enumerate((learnt[0], offered[-1])):
+            label = f"{short(tasks[task])}, {moment['label']}"
+            gait = catalogue.gaits[moment["gaits"][task]]
+            stills[i] = strobe(catalogue.robots[task], gait, task, label)
+    return {
+        "robots": sorted(catalogue.robots),
+        "shelves": catalogue.shelves,
+        "messages": catalogue.messages,
+        "stills": stills,
+        "alone": False,
+    }
+
+
+def render(template: str, data: dict[str, Any], **page: Any) -> str:
+    """A template with the styles, the scripts and their data put in."""
+    script = asset_script()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        templates()
+        .get_template(template)
+        .render(
+            **page,
+            data=script_json(data),
+            script=Markup(script),  # noqa: S704 - our own file
+            script_hash=f"sha256-{digest}",
+            style=Markup("\n".join((ASSETS / name).read_text() for name in STYLES)),  # noqa: S704 - our own files
+            version=evergait.__version__,
+        )
+    )
+
+
+@functools.cache
+def asset_script() -> str:
+    """All scripts as one function of its own, so that nothing leaks; the page's policy names its hash."""
+    body = "\n".join((ASSETS / name).read_text() for name in SCRIPTS)
+    return f'(() => {{\n"use strict";\n{body}}})();'
+
+
+@functools.cache
+def templates() -> jinja2.Environment:
+    """Templates that escape everything and refuse what is not given."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("evergait.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "short": short,
+        "number": number,
+        "percent": percent,
+        "ticks": ticks,
+        "tick_label": lambda value: f"{value:g}".replace("-", "−"),
+        "heat": lambda value: f"{0.5 * min(max(value, 0.0), 1.0):.2f}",
+        "capitalise": lambda text: text[:1].upper() + text[1:],
+    }
+    return environment
+
+
+def counts(summary: Summary) -> str:
+    """How many runs a summary is made of."""
+    orders = f"{summary.n_orders} orders" if summary.n_orders > 1 else "one order"
+    return f"{orders}, {summary.n_seeds} seeds" if summary.n_seeds > 1 else f"{orders}, one seed"
+
+
+def advice(groups: Sequence[Group], summaries: Sequence[Summary]) -> str:
+    """What the reader should not conclude from so little."""
+    if not summaries:
+        return ""
+    if not any(row.end is not None for summary in summaries for row in summary.rows):
+        return "Only one task has been learnt so far: whether it is kept shows when another one follows."
+    if all(len(group.entries) == 1 for group in groups):
+        return "One seed: these numbers say what happened, not what usually happens. More seeds give intervals."
+    return ""
+
+
+def _source(results: Results) -> str:
+    sources = dict.fromkeys(results.normaliser(entry.seed).source for entry in results.entries)
+    return "; ".join(sources).replace("-v5", "")
+
+
+def domain(values: Sequence[float], low: float, high: float) -> tuple[float, float]:
+    """The range of an axis that shows all values and at least low to high, with room for markers."""
+    low, high = min([low, *values]), max([high, *values])
+    margin = 0.03 * (high - low)
+    return low - margin, high + margin
+
+
+def bar_domain(charts: Sequence[transfer.Chart]) -> tuple[float, float]:
+    """The range of bars, whiskers included, the same for all conditions."""
+    values = [value for chart in charts for bar in chart.bars for value in (bar.value, bar.low, bar.high)]
+    return domain(values, -0.1, 0.1)
+
+
+def ticks(bounds: tuple[float, float], wanted: int = 5) -> list[float]:
+    """Round numbers within a range, about so many.
+
+    >>> ticks((-0.03, 1.03))
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    raw = (bounds[1] - bounds[0]) / wanted
+    power = 10 ** math.floor(math.log10(raw))
+    step = min(s for m in (1, 2, 2.5, 5, 10) if (s := m * power) >= raw * 0.999)
+    first, last = math.ceil(bounds[0] / step - 1e-9), math.floor(bounds[1] / step + 1e-9)
+    return [round(i * step, 10) for i in range(first, last + 1)]

@@ -1,0 +1,80 @@
+"""Everything that is needed to do it again: commands, versions, seeds, settings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+
+from evergait.studies.results import Entry, Results
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The config of one condition on one order, and the phases that its first seed is made of."""
+
+    title: str
+    toml: str
+    phases: tuple[str, ...]
+
+
+def commands(results: Results) -> list[str]:
+    """What to type; the folder is called as it was when the report was made."""
+    path = results.path
+    here = quote(str(path))
+    again = quote(f"{path}-again")
+    if (path / "run.json").exists():
+        train = f"evergait train --config {quote(str(path / 'config.toml'))} --out {again}"
+        return [
+            f"{train}   # the same bits",
+            f"evergait verify {here}   # against plain Gymnasium",
+            f"evergait report {here}",
+        ]
+    study = _study_file(path)
+    run = f"evergait study run {quote(str(study))} --out {again}   # the same bits" if study else ""
+    return [*([run] if run else []), f"evergait report {here}"]
+
+
+def _study_file(path: Path) -> Path | None:
+    return path / "study.toml" if (path / "study.toml").exists() else None
+
+
+def facts(results: Results) -> list[tuple[str, str]]:
+    """Versions and seeds, as the phases themselves recorded them."""
+    identities = {}
+    for entry in results.entries:
+        for phase in entry.run.phases:
+            if phase.name not in identities:
+                identities[phase.name] = phase.identity()
+    engines = {name for identity in identities.values() for name in dict(identity.get("engine", {})).values()}
+    steps: dict[str, dict[str, int]] = {}
+    for entry in results.entries:
+        for phase, ledger in zip(entry.run.phases, entry.run.ledgers, strict=True):
+            steps[phase.name] = ledger.total_steps()
+    total = sum(sum(kinds.values()) for kinds in steps.values())
+    found = [
+        ("conditions", ", ".join(dict.fromkeys(entry.condition for entry in results.entries))),
+        ("orders", "; ".join(dict.fromkeys(entry.order for entry in results.entries))),
+        ("seeds", ", ".join(map(str, sorted({entry.seed for entry in results.entries})))),
+        ("phases", f"{len(identities)}, each trained once however many runs share it"),
+        ("environment steps", f"{total:,}".replace(",", "\u202f")),
+        ("engines", ", ".join(sorted(engines))),
+        ("mujoco", _values(identities.values(), "mujoco")),
+        ("algorithm", _values(identities.values(), "algorithm")),
+        ("R*", "; ".join(dict.fromkeys(results.normaliser(entry.seed).source for entry in results.entries))),
+    ]
+    return [(name, value) for name, value in found if value]
+
+
+def _values(identities: object, key: str) -> str:
+    return ", ".join(sorted({str(identity[key]) for identity in identities if key in identity}))  # type: ignore[attr-defined]
+
+
+def settings(entries: Sequence[Entry]) -> list[Setting]:
+    """One config per condition and order; seeds differ in nothing else."""
+    first: dict[tuple[str, str], Entry] = {}
+    for entry in entries:
+        first.setdefault((entry.condition, entry.order), entry)
+    return [
+        Setting(f"{condition}, {order}", entry.run.config.to_toml(), tuple(phase.name for phase in entry.run.phases))
+        for (condition, order), entry in first.items()
+    ]

@@ -1,0 +1,126 @@
+"""One gait as a GIF or an MP4, drawn from the same thick lines as on the page: no GL, no display."""
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from evergait.report.encoding import decode
+from evergait.report.still import COLOURS, motion
+from evergait.types import EvergaitError, Float64
+
+WIDTH, HEIGHT = 640, 400  # even, as H.264 wants
+FINER = 2
+"""Pictures are drawn this much larger and scaled down, which smooths edges."""
+PAPER, GROUND, LINE, INK = "#f3f1ec", "#e6e2d9", "#8d8a83", "#1b1e22"
+MAX_GIF_FRAMES = 400
+"""Longer gaits skip frames, not time."""
+
+
+def frames(robot: dict[str, Any], gait: dict[str, Any], colour: int = 0) -> Iterator[Image.Image]:
+    """Every frame as a picture."""
+    poses = motion(robot, gait)
+    scores = decode(gait["score"], 1)[:, 0] / 10
+    middle = poses[:, 0, :4].reshape(-1, 2, 2).mean(axis=1)
+    reach = max(1, round(robot["frameRate"] / 4))
+    kernel = np.ones(2 * reach + 1) / (2 * reach + 1)
+    calm = np.stack([np.convolve(np.pad(axis, reach, mode="edge"), kernel, "valid") for axis in middle.T], axis=1)
+    for number, pose in enumerate(poses):
+        seconds = min(number / robot["frameRate"], gait["seconds"])
+        text = f"{seconds:.1f} s   {middle[number, 0] - middle[0, 0]:.1f} m   return {scores[number]:.0f}"
+        if number == len(poses) - 1 and gait["ended"] == "terminated":
+            text += "   ended early"
+        yield _picture(robot, pose, calm[number], COLOURS[colour % len(COLOURS)], text)
+
+
+def _picture(robot: dict[str, Any], pose: Float64, centre: Float64, colour: str, text: str) -> Image.Image:
+    width, height = WIDTH * FINER, HEIGHT * FINER
+    image = Image.new("RGB", (width, height), PAPER)
+    draw = ImageDraw.Draw(image)
+    (left, bottom), (right, top) = robot["bounds"]
+    scale = min(width / (right - left), height / (top - bottom))
+    from_above = robot["follow"] and robot["ground"] is None
+    x0 = centre[0] if robot["follow"] else (left + right) / 2
+    y0 = centre[1] if from_above else (top + bottom) / 2
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return width / 2 + (x - x0) * scale, height / 2 - (y - y0) * scale
+
+    font = ImageFont.load_default(size=12 * FINER)
+    if robot["ground"] is not None:
+        y = place(0, robot["ground"])[1]
+        draw.rectangle((0, y, width, height), GROUND)
+        draw.line((0, y, width, y), LINE, FINER)
+    if robot["follow"]:
+        reach = width / scale / 2
+        for metre in range(int(np.ceil(x0 - reach)), int(np.floor(x0 + reach)) + 1):
+            x, y = place(metre, robot["ground"] if robot["ground"] is not None else 0.0)
+            y = height if from_above else y + 6 * FINER
+            draw.line((x, 0 if from_above else y - 6 * FINER, x, y), GROUND if from_above else LINE, FINER)
+            draw.text((x, height - 18 * FINER), f"{metre} m", LINE, font, anchor="ma")
+    for line in robot["scenery"]:
+        _thick(draw, place, line["ends"], line["radius"] * scale, True, LINE)
+    for part in _back_to_front(robot, pose):
+        radius, rounded = robot["radius"][part], bool(robot["round"][part])
+        shade = _paler(colour) if robot["planar"] and robot["far"][part] else colour
+        _thick(draw, place, pose[part, :4], radius * scale + 1.5 * FINER, rounded, PAPER)
+        _thick(draw, place, pose[part, :4], radius * scale, rounded, shade)
+    draw.text((12 * FINER, 10 * FINER), text, INK, ImageFont.load_default(size=14 * FINER))
+    return image.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
+
+
+def _back_to_front(robot: dict[str, Any], pose: Float64) -> list[int]:
+    key = [-far for far in robot["far"]] if robot["planar"] else (-pose[:, 4]).tolist()
+    return sorted(range(len(pose)), key=lambda part: key[part])
+
+
+def _thick(draw: Any, place: Any, ends: Any, radius: float, rounded: bool, colour: str) -> None:
+    (x1, y1), (x2, y2) = place(ends[0], ends[1]), place(ends[2], ends[3])
+    length = float(np.hypot(x2 - x1, y2 - y1))
+    if length > 0:
+        across = np.array([y1 - y2, x2 - x1]) * (radius / length)
+        a, b = np.array([x1, y1]), np.array([x2, y2])
+        draw.polygon([tuple(point) for point in (a + across, b + across, b - across, a - across)], colour)
+    if rounded or length == 0:
+        for x, y in ((x1, y1), (x2, y2)):
+            draw.ellipse((x - radius, y - radius, x + radius, y + radius), colour)
+
+
+def _paler(colour: str) -> str:
+    parts = [(int(colour[i : i + 2], 16), int(PAPER[i : i + 2], 16)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(0.55 * near + 0.45 * paper):02x}" for near, paper in parts)
+
+
+def to_gif(robot: dict[str, Any], gait: dict[str, Any], colour: int) -> bytes:
+    """An endless GIF with a breath at the end."""
+    pictures = list(frames(robot, gait, colour))
+    step = -(-len(pictures) // MAX_GIF_FRAMES)
+    shown = pictures[::step]
+    # One palette for all frames: without it every frame would carry its own, and colours would flicker.
+    palette = shown[0].quantize(64)
+    shown = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in shown]
+    durations = [round(100 * step / robot["frameRate"]) * 10] * len(shown)
+    durations[-1] += 1000
+    out = io.BytesIO()
+    shown[0].save(out, "GIF", save_all=True, append_images=shown[1:], duration=durations, loop=0, optimize=False)
+    return out.getvalue()
+
+
+def to_mp4(robot: dict[str, Any], gait: dict[str, Any], colour: int, path: str) -> None:
+    """An H.264 file for any player."""
+    try:
+        import imageio_ffmpeg
+    except ImportError as error:
+        raise EvergaitError(
+            "output: writing .mp4 needs imageio-ffmpeg, which is not installed; `pip install 'evergait[video]'`, "
+            "or choose .gif or .html"
+        ) from error
+    writer = imageio_ffmpeg.write_frames(path, (WIDTH, HEIGHT), fps=robot["frameRate"], macro_block_size=2)
+    writer.send(None)
+    try:
+        for picture in frames(robot, gait, colour):
+            writer.send(np.ascontiguousarray(picture))
+    finally:
+        writer.close()

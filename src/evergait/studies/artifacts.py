@@ -1,0 +1,59 @@
+"""All tables, claims and figures of a study, as files beside its phases."""
+
+from pathlib import Path
+
+import matplotlib as mpl
+
+from evergait.studies.bar_figures import budget_interference_figure, heads_interference_figure, pairwise_figure
+from evergait.studies.claims import claims_table
+from evergait.studies.curve_figures import baselines_figure, budgets_figure, curve_figures
+from evergait.studies.plane_figure import plane_figure
+from evergait.studies.results import Results
+from evergait.studies.style import SETTINGS, Picture
+from evergait.studies.table import Table
+from evergait.studies.tables import (
+    extrema_tables,
+    multi_task_table,
+    runs_table,
+    single_task_table,
+    summary_table,
+)
+
+
+def all_tables(results: Results) -> list[Table]:
+    """Every table that has a row."""
+    tables = [
+        summary_table(results),
+        claims_table(results),
+        single_task_table(results),
+        multi_task_table(results),
+        *extrema_tables(results),
+        runs_table(results),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def all_figures(results: Results, measure: bool = True, threads: int | None = None) -> list[Picture]:
+    """Every figure; with `measure` false nothing is simulated."""
+    with mpl.rc_context(SETTINGS):
+        return [
+            *curve_figures(results),
+            budgets_figure(results),
+            baselines_figure(results),
+            pairwise_figure(results, "backward"),
+            pairwise_figure(results, "forward"),
+            budget_interference_figure(results),
+            heads_interference_figure(results),
+            plane_figure(results, measure, threads),
+        ]
+
+
+def write_artifacts(results: Results, folder: Path | None = None, threads: int | None = None) -> None:
+    """Tables as CSV, Markdown and LaTeX in tables/, figures as PNG and PDF in figures/."""
+    if not results.entries:
+        return
+    folder = folder or results.path
+    for table in all_tables(results):
+        table.write(folder / "tables")
+    for picture in all_figures(results, threads=threads):
+        picture.write(folder / "figures")

@@ -1,0 +1,249 @@
+"""A study is declared data: tasks, orders, conditions, seeds and scales, in a TOML file of about twenty lines.
+
+title = "Does replay help?"
+tasks = ["Hopper-v5", "Swimmer-v5"]
+orders = "all"                          # or a list such as ["H>S", "Swimmer-v5 > Hopper-v5"]
+seeds = 3
+
+[base]                                  # any field of a config, or a preset
+pairs = 64
+generations = 100
+
+[conditions.naive]
+method = "naive"
+
+[conditions.replay]
+orders = ["H>S"]                        # instead of the study's orders
+method = { name = "replay", budget = 32 }
+
+[scales.mini]                           # what --scale mini changes
+generations = 20
+conditions.replay.method.budget = 16
+"""
+
+import importlib.resources
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from evergait.config import Config, config_from_data
+from evergait.data import from_data, require, to_data, to_toml
+from evergait.files import read_bytes
+from evergait.names import nearest
+from evergait.tasks import Task, all_orders, parse_stream, parse_task
+from evergait.types import EvergaitError
+
+SHIPPED = importlib.resources.files("evergait") / "studies"
+SINGLE = "single"
+"""The condition of single-task baselines; no other may be called so."""
+
+Table = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a study says of itself besides its settings."""
+
+    title: str
+    description: str = ""
+    tasks: tuple[str, ...] = ()
+    """What every policy of the study knows and is evaluated on; by default all tasks of the orders."""
+    orders: tuple[str, ...] = ("all",)
+    """Streams that every condition is trained on, unless it has its own; `all` stands for every order of the tasks."""
+    baselines: bool = True
+    """Whether every task is also trained on its own, which gives the normaliser R*."""
+    seeds: int = 1
+    """How many seeds: that of the base config and the ones after it."""
+    scale: str = ""
+    """Which scale has been applied."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A declared study. `base`, `conditions` and `scales` are tables of config fields, as they stand in the file."""
+
+    head: Head
+    base: Table
+    conditions: Mapping[str, Table]
+    scales: Mapping[str, Table] = field(default_factory=dict)
+    search: Table = field(default_factory=dict)
+    """What `tune` varies; see tune.py."""
+    where: str = "study"
+    """The file it comes from, for errors."""
+
+    def base_config(self) -> Config:
+        """The settings that all conditions start from."""
+        return config_from_data(self.base, f"{self.where}: base")
+
+    def tasks(self) -> tuple[Task, ...]:
+        """The study's set of tasks."""
+        if self.head.tasks:
+            return tuple(dict.fromkeys(map(parse_task, self.head.tasks)))
+        spellings = [self.head.orders, *(orders_of(table) or () for table in self.conditions.values())]
+        words = [word for spelling in spellings for word in spelling if word != "all"]
+        if not words:
+            raise EvergaitError(f"{self.where}: tasks: is missing; without it `orders` must list streams")
+        return tuple(dict.fromkeys(task for word in words for task in parse_stream([word])))
+
+    def orders(self, condition: str) -> tuple[tuple[Task, ...], ...]:
+        """The streams that a condition is trained on."""
+        tasks = self.tasks()
+        streams: list[tuple[Task, ...]] = []
+        for word in orders_of(self.conditions[condition]) or self.head.orders:
+            streams += all_orders(tasks) if word == "all" else [parse_stream([word])]
+        for task in (task for stream in streams for task in stream):
+            if task not in tasks:
+                known = ", ".join(task.name for task in tasks)
+                raise EvergaitError(f"{self.where}: orders: {task.name!r} is not one of the study's tasks ({known})")
+        return tuple(dict.fromkeys(streams))
+
+    def condition_config(self, condition: str) -> Config:
+        """The base config with what a condition changes."""
+        changes = {key: value for key, value in self.conditions[condition].items() if key != "orders"}
+        return config_from_data(changes, f"{self.where}: conditions.{condition}", self.base_config())
+
+    def at_scale(self, scale: str) -> "Study":
+        """The study with the changes of a scale; an empty name changes nothing."""
+        if not scale:
+            return self
+        if scale not in self.scales:
+            known = nearest(scale, self.scales) if self.scales else "; it has no scales"
+            raise EvergaitError(f"scale: {self.where} has no scale {scale!r}{known}")
+        changes = dict(self.scales[scale])
+        conditions = changes.pop("conditions", {})
+        return replace(
+            self,
+            head=replace(self.head, scale=scale),
+            base=merge(self.base, changes),
+            conditions={name: merge(table, conditions.get(name, {})) for name, table in self.conditions.items()},
+            scales={},
+        )
+
+    def with_seeds(self, n_seeds: int) -> "Study":
+        """The study with another number of seeds."""
+        require(n_seeds >= 1, "seeds", n_seeds, "at least 1")
+        return replace(self, head=replace(self.head, seeds=n_seeds))
+
+    def to_toml(self) -> str:
+        """This study as a file that reads back as the same study."""
+        tables = {"base": self.base, "conditions": self.conditions, "scales": self.scales, "search": self.search}
+        return to_toml({**to_data(self.head), **{name: table for name, table in tables.items() if table}})
+
+
+def orders_of(table: Table) -> tuple[str, ...] | None:
+    """The orders that a condition has of its own."""
+    orders = table.get("orders")
+    return None if orders is None else tuple(orders)
+
+
+def merge(table: Table, changes: Table) -> dict[str, Any]:
+    """Nested tables with changes on top; a method or optimizer given by its name alone is a table with that name.
+
+    >>> merge({"method": "replay", "pairs": 4}, {"method": {"budget": 2}})
+    {'method': {'name': 'replay', 'budget': 2}, 'pairs': 4}
+    """
+    merged = dict(table)
+    for key, value in changes.items():
+        before = merged.get(key)
+        if isinstance(value, Mapping) and before is not None:
+            before = {"name": before} if isinstance(before, str) else before
+            other = value.get("name", before.get("name")) != before.get("name")  # another method: nothing to keep
+            merged[key] = dict(value) if other else merge(before, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def shipped_studies() -> list[str]:
+    """Names of the studies that come with the package."""
+    return sorted(file.name.removesuffix(".toml") for file in SHIPPED.iterdir() if file.name.endswith(".toml"))
+
+
+def read_study(name_or_path: str | Path) -> Study:
+    """A shipped study by its name, or a user's by the path of its TOML file, checked down to every config."""
+    text = str(name_or_path)
+    if text in shipped_studies():
+        return parse_study((SHIPPED / f"{text}.toml").read_bytes(), text)
+    path = Path(name_or_path)
+    if path.suffix != ".toml" and not path.exists():
+        raise EvergaitError(
+            f"study: there is no study {text!r}{nearest(text, shipped_studies())} (or give the path of a .toml file)"
+        )
+    return parse_study(read_bytes(path), text)
+
+
+def parse_study(content: bytes, where: str) -> Study:
+    """A study from the content of its file; strict, and checked before any work."""
+    try:
+        data = tomllib.loads(content.decode())
+    except (ValueError, RecursionError) as error:
+        raise EvergaitError(f"{where}: is not valid TOML: {error}") from error
+    try:
+        study = _from_tables(data, where)
+    except EvergaitError as error:
+        raise EvergaitError(str(error) if str(error).startswith(f"{where}: ") else f"{where}: {error}") from error
+    check(study)
+    return study
+
+
+def _from_tables(data: dict[str, Any], where: str) -> Study:
+    tables = {name: _table(data.pop(name, {}), name) for name in ("base", "conditions", "scales", "search")}
+    for name in ("stream", "tasks"):
+        if name in tables["base"]:
+            raise EvergaitError(f"base.{name}: does not belong there; a study has `tasks` and `orders` at its top")
+    conditions = {name: _with_orders(table, f"conditions.{name}") for name, table in tables["conditions"].items()}
+    scales = {name: _table(table, f"scales.{name}") for name, table in tables["scales"].items()}
+    if not conditions:
+        raise EvergaitError("conditions: there is none; a study needs at least one, such as [conditions.naive]")
+    if SINGLE in conditions:
+        raise EvergaitError(f"conditions.{SINGLE}: is the name of the single-task baselines; choose another")
+    for name, scale in scales.items():
+        for condition, table in _table(scale.get("conditions", {}), f"scales.{name}.conditions").items():
+            if condition not in conditions:
+                near = nearest(condition, conditions)
+                raise EvergaitError(f"scales.{name}.conditions.{condition}: there is no such condition{near}")
+            _with_orders(table, f"scales.{name}.conditions.{condition}")
+    if "format" in data and data.pop("format") != 1:
+        raise EvergaitError("format: this evergait reads studies of format 1")
+    known = [*Head.__dataclass_fields__, *tables]
+    for key in data:
+        if key not in known:  # here, because the tables' names would be missing among the suggestions
+            raise EvergaitError(f"{key}: unknown field{nearest(key, known)}")
+    head = from_data(Head, _with_orders(data, ""))
+    require(head.seeds >= 1, "seeds", head.seeds, "at least 1")
+    return Study(head, tables["base"], conditions, scales, tables["search"], where)
+
+
+def _table(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise EvergaitError(f"{where}: is {value!r}; it must be a table")
+    return value
+
+
+def _with_orders(value: Any, where: str) -> dict[str, Any]:
+    """A table whose `orders`, if any, is a list; `orders = "all"` is short for a list of one."""
+    table = dict(_table(value, where))
+    orders = table.get("orders")
+    if isinstance(orders, str):
+        table["orders"] = [orders]
+    elif orders is not None and not (orders and isinstance(orders, list) and all(isinstance(o, str) for o in orders)):
+        field_name = f"{where}.orders".removeprefix(".")
+        raise EvergaitError(f"{field_name}: is {orders!r}; it must be 'all' or a list of streams such as 'H>S>W'")
+    return table
+
+
+def check(study: Study) -> None:
+    """Raise EvergaitError for the first thing that cannot work, at any scale, before any work starts."""
+    for scale in ("", *study.scales):
+        scaled = study.at_scale(scale)
+        scaled.base_config()
+        for condition in scaled.conditions:
+            where = f"{study.where}: {f'scales.{scale}: ' if scale else ''}conditions.{condition}"
+            config = scaled.condition_config(condition)
+            for stream in scaled.orders(condition):
+                try:
+                    replace(config, stream=tuple(task.name for task in stream)).check()
+                except EvergaitError as error:
+                    raise EvergaitError(f"{where}: {error}") from error

@@ -1,0 +1,80 @@
+"""Cells of a study: one run each, of a condition on an order with a seed."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from evergait.config import Config
+from evergait.methods import Naive
+from evergait.phases import Phase, plan_phases
+from evergait.studies.base import SINGLE, Study
+from evergait.studies.results import order_name
+from evergait.tasks import Task, parse_stream
+from evergait.types import EvergaitError
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a study."""
+
+    condition: str
+    config: Config
+
+    @property
+    def order(self) -> str:
+        """The stream as tables write it."""
+        return order_name(self.config.stream)
+
+    @property
+    def seed(self) -> int:
+        """The run's seed."""
+        return self.config.seed
+
+    @property
+    def name(self) -> str:
+        """How progress and errors call it."""
+        return f"{self.condition}, {self.order}, seed {self.seed}"
+
+    @cached_property
+    def phases(self) -> list[Phase]:
+        """Its phases, in order; cells that begin alike share the first ones."""
+        return plan_phases(self.config)
+
+
+def study_cells(study: Study) -> list[Cell]:
+    """All cells, seed by seed, so that the first seed is complete before the next one begins."""
+    base, tasks = study.base_config(), study.tasks()
+    # All policies know all tasks: then the first phase of a baseline is the first phase of every stream.
+    names = tuple(task.name for task in tasks)
+    runs: list[tuple[str, Config, tuple[Task, ...]]] = []
+    if study.head.baselines:
+        runs += [(SINGLE, replace(base, method=Naive()), (task,)) for task in tasks]
+    for condition in study.conditions:
+        config = study.condition_config(condition)
+        runs += [(condition, config, stream) for stream in study.orders(condition)]
+    return [
+        Cell(condition, replace(config, stream=tuple(t.name for t in stream), tasks=names, seed=config.seed + i))
+        for i in range(study.head.seeds)
+        for condition, config, stream in runs
+    ]
+
+
+def select_cells(cells: list[Cell], only: tuple[str, ...] = (), n_seeds: int | None = None) -> list[Cell]:
+    """The cells of some orders (with the baselines of their tasks) and of the first seeds."""
+    if only:
+        streams = [parse_stream([word]) for word in only]
+        known = {cell.config.stream_tasks for cell in cells}
+        for word, stream in zip(only, streams, strict=True):
+            if stream not in known:
+                orders = ", ".join(dict.fromkeys(repr(cell.order) for cell in cells if cell.condition != SINGLE))
+                raise EvergaitError(f"only: the study has no order {word!r}; it has {orders}")
+        wanted = {task for stream in streams for task in stream}
+        cells = [
+            cell
+            for cell in cells
+            if cell.config.stream_tasks in streams
+            or (cell.condition == SINGLE and cell.config.stream_tasks[0] in wanted)
+        ]
+    if n_seeds is not None:
+        first = sorted({cell.seed for cell in cells})[:n_seeds]
+        cells = [cell for cell in cells if cell.seed in first]
+    return cells

@@ -1,0 +1,157 @@
+"""A study on disk.
+
+<out>/study.toml     the study at its scale
+      study.json     its cells: condition, order, seed, config, hashes of the phases
+      phases/        the store that all cells share
+      failures.json  reasons by hash; only if there are any
+      running.json   how fast phases are being trained; only while they are
+      lock           held while training
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evergait.config import Config, config_from_data
+from evergait.data import to_data
+from evergait.files import read_json, write_atomically, write_json
+from evergait.run import Run
+from evergait.store import PhaseStore
+from evergait.studies.base import Study
+from evergait.studies.cells import Cell, study_cells
+from evergait.studies.results import Entry, Results, order_name
+from evergait.types import EvergaitError
+
+OWN_FILES = ("study.toml", "study.json", "phases", "lock")
+
+
+@dataclass(frozen=True)
+class StoredCell:
+    """A cell as study.json tells it; its hashes hold whatever versions are installed now."""
+
+    condition: str
+    order: str
+    seed: int
+    config: dict[str, Any]
+    phases: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[str, tuple[str, ...], int]:
+        """What tells cells apart."""
+        return self.condition, tuple(self.config["stream"]), self.seed
+
+
+def stored(cell: Cell) -> StoredCell:
+    """A cell as it will be written."""
+    names = tuple(phase.name for phase in cell.phases)
+    return StoredCell(cell.condition, cell.order, cell.seed, to_data(cell.config), names)
+
+
+def is_study(path: Path) -> bool:
+    """Whether a folder holds a study."""
+    return (path / "study.json").exists()
+
+
+def read_cells(path: Path) -> tuple[dict[str, Any], list[StoredCell]]:
+    """The study's own words and its cells."""
+    if not is_study(path):
+        raise EvergaitError(
+            f"{path}: is not a study's folder (it has no study.json); `evergait study run --out` makes one"
+        )
+    data = read_json(path / "study.json")
+    try:
+        cells = [
+            StoredCell(
+                str(cell["condition"]),
+                order_name(cell["config"]["stream"]),
+                int(cell["seed"]),
+                dict(cell["config"]),
+                tuple(map(str, cell["phases"])),
+            )
+            for cell in data["cells"]
+        ]
+        return {"title": str(data["title"]), "description": str(data["description"])}, cells
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise EvergaitError(f"{path / 'study.json'}: was damaged or edited ({error!r})") from error
+
+
+def open_study(study: Study, path: Path) -> list[Cell]:
+    """Make or reopen a study's folder, and return its cells; another study in it is an error, more seeds are not."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        foreign = [entry.name for entry in path.iterdir() if entry.name not in OWN_FILES and entry.name[0] != "."]
+    except OSError as error:
+        raise EvergaitError(f"out: {path} cannot be made a folder: {error.strerror}") from error
+    cells = study_cells(study)
+    if is_study(path):
+        _, there = read_cells(path)
+        n_there = len({cell.seed for cell in there})
+        if n_there > study.head.seeds:
+            cells = study_cells(study.with_seeds(n_there))
+        _require_same(cells, there, path)
+        if len(there) == len(cells):
+            return cells
+        study = study.with_seeds(max(n_there, study.head.seeds))
+    elif foreign:
+        raise EvergaitError(f"out: {path} is not empty and not a study's folder; choose another one")
+    try:
+        (path / "phases").mkdir(exist_ok=True)
+        write_atomically(path / "study.toml", study.to_toml().encode())
+        listed = [
+            {"condition": c.condition, "order": c.order, "seed": c.seed, "phases": list(c.phases), "config": c.config}
+            for c in map(stored, cells)
+        ]
+        head = {"title": study.head.title, "description": study.head.description, "scale": study.head.scale}
+        write_json(path / "study.json", {**head, "cells": listed})
+    except OSError as error:
+        raise EvergaitError(f"out: {path} cannot be written: {error.strerror}") from error
+    return cells
+
+
+def _require_same(cells: Sequence[Cell], there: Sequence[StoredCell], path: Path) -> None:
+    """The cells that the folder has must be cells of this study, and all of them, seeds aside."""
+    mine = {cell.key: cell for cell in map(stored, cells)}
+    theirs = {cell.key: cell for cell in there}
+    seeds = {cell.seed for cell in there}
+    advice = "choose another folder"
+    for key in [*theirs, *(key for key in mine if key[2] in seeds)]:
+        what = f"{key[0]} on {order_name(key[1])} with seed {key[2]}"
+        if key not in mine or key not in theirs:
+            where = "only there" if key in theirs else "only here"
+            raise EvergaitError(f"out: {path} holds another study ({what} is {where}); {advice}")
+        here, other = mine[key].config, theirs[key].config
+        changed = next((name for name in here if here[name] != other.get(name)), "")
+        if changed:
+            raise EvergaitError(
+                f"out: {path} holds another study (in {what}, {changed} is {other.get(changed)!r} there and "
+                f"{here[changed]!r} here); {advice}"
+            )
+        if mine[key].phases != theirs[key].phases:
+            raise EvergaitError(
+                f"out: {path} holds this study trained with other versions of evergait, mujoco or engines; {advice}"
+            )
+
+
+def load_results(path: str | Path) -> Results:
+    """What a study's folder has so far; a plain run's folder is a study of one entry."""
+    path = Path(path)
+    if not is_study(path) and (path / "run.json").exists():
+        return Results.of_run(path)
+    head, cells = read_cells(path)
+    store = PhaseStore(path / "phases")
+    entries = []
+    for cell in cells:
+        folders = []
+        for name in cell.phases:
+            folder = store.folder(name)
+            if not folder.is_done():
+                break
+            folders.append(folder)
+        if folders:
+            entries.append(Entry(cell.condition, cell.order, cell.seed, Run(path, _config(cell, path), tuple(folders))))
+    return Results(head["title"], path, tuple(entries), head["description"])
+
+
+def _config(cell: StoredCell, path: Path) -> Config:
+    return config_from_data(cell.config, str(path / "study.json"))

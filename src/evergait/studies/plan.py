@@ -1,0 +1,111 @@
+"""What a study will cost, before anything runs: counted, and timed by a short measurement on this machine."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from evergait.config import Config
+from evergait.engines import Episodes, engine_name
+from evergait.methods import Stage
+from evergait.policy import Statistics
+from evergait.random import PERTURBATION, Noise
+from evergait.store import PhaseStore
+from evergait.studies.tree import Node, Tree
+from evergait.tasks import Task, spaces
+from evergait.workers import LocalWorkers
+
+UNLIMITED = 1000
+"""Steps that an episode of a task without a time limit is taken to have."""
+MEASURE_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Work of one or more phases."""
+
+    n_episodes: int
+    n_steps: Mapping[Task, int]
+    """Environment steps by task if every episode runs to its end: an upper bound."""
+
+    @staticmethod
+    def total(costs: Iterable["Cost"]) -> "Cost":
+        """All together."""
+        n_episodes, n_steps = 0, dict[Task, int]()
+        for cost in costs:
+            n_episodes += cost.n_episodes
+            for task, steps in cost.n_steps.items():
+                n_steps[task] = n_steps.get(task, 0) + steps
+        return Cost(n_episodes, n_steps)
+
+
+def episode_steps(config: Config, task: Task) -> int:
+    """The most steps that a training episode can have."""
+    limit = spaces(task).n_steps or UNLIMITED
+    return min(limit, config.horizon) if config.horizon else limit
+
+
+def phase_cost(config: Config, stage: Stage) -> Cost:
+    """Training and evaluation of one phase."""
+    n_episodes: dict[Task, int] = {}
+    for generation in range(1, config.generations + 1):
+        for batch in config.method.plan(stage, generation):
+            n_episodes[batch.task] = n_episodes.get(batch.task, 0) + 2 * batch.n_pairs * config.episodes
+    steps = {task: n * episode_steps(config, task) for task, n in n_episodes.items()}
+    evaluation = config.evaluation
+    n_evaluations = -(-config.generations // evaluation.every) + 1
+    n_evaluations += evaluation.random_policies if stage.index == 0 else 0
+    for task in config.build_policy().tasks:
+        n = n_evaluations * evaluation.episodes
+        n_episodes[task] = n_episodes.get(task, 0) + n
+        steps[task] = steps.get(task, 0) + n * (spaces(task).n_steps or UNLIMITED)
+    return Cost(sum(n_episodes.values()), steps)
+
+
+def steps_per_second(config: Config, task: Task, n_threads: int) -> float:
+    """Measured: candidates of the first generation, twice as many each time until it takes a moment."""
+    policy = config.build_policy()
+    workers, engine = LocalWorkers(n_threads), engine_name(config.engine, task)
+    n_pairs, seconds, n_steps = n_threads, 0.0, 0
+    while seconds < MEASURE_SECONDS:
+        request = Episodes(
+            task,
+            policy.network(task, Statistics.empty(policy.tasks)),
+            policy.initial(config.seed),
+            config.sigma,
+            Noise(config.seed, PERTURBATION, 1),
+            pair=np.repeat(np.arange(n_pairs, dtype=np.uint32), 2),
+            sign=np.tile(np.array([1, -1], np.float32), n_pairs),
+            seed=np.arange(2 * n_pairs, dtype=np.uint32),
+            horizon=min(episode_steps(config, task), 200),
+        )
+        begun = time.perf_counter()
+        n_steps = int(workers.run(engine, request).lengths.sum())
+        seconds = time.perf_counter() - begun
+        n_pairs *= 2  # the first time is slow, for models are loaded at first use
+    return n_steps / seconds
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cost of what is left of a study."""
+
+    n_phases: int
+    n_done: int
+    left: Cost
+    speed: Mapping[Task, float]
+    """Measured environment steps per second."""
+
+    @property
+    def seconds(self) -> float:
+        """Expected, if every episode runs to its end."""
+        return sum(n / self.speed[task] for task, n in self.left.n_steps.items())
+
+
+def make_plan(tree: Tree, store: PhaseStore, n_threads: int) -> Plan:
+    """Count what the store does not have yet, and measure this machine on its tasks."""
+    missing: list[Node] = [node for name, node in tree.nodes.items() if not store.folder(name).is_done()]
+    left = Cost.total(phase_cost(node.config, node.phase.stage) for node in missing)
+    speed = {task: steps_per_second(missing[0].config, task, n_threads) for task in left.n_steps}
+    return Plan(len(tree.nodes), len(tree.nodes) - len(missing), left, speed)

@@ -1,0 +1,161 @@
+"""Hands in several processes, each of which trains one phase at a time.
+
+Processes are started afresh (spawned), so they share nothing with this one but a pipe. A process that dies fails its
+phase and is replaced. When this process stops, it asks the others to; when it dies without a word, they notice at their
+next message, save and end: no process stays behind.
+"""
+
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import time
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from evergait.config import config_from_data
+from evergait.data import to_data
+from evergait.phases import plan_phases
+from evergait.signals import Stop, interruptible, stop_at_safe_points
+from evergait.studies.scheduler import Ended, Watcher, train_node
+from evergait.studies.tree import Node
+
+SECONDS_TO_SAVE = 30.0
+"""How long a process that was asked to stop may take before it is killed; its last checkpoint is whole in any case."""
+SECONDS_BETWEEN_NEWS = 0.5
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Pool:
+    """Trains up to `n_jobs` phases at once."""
+
+    def __init__(self, path: Path, n_jobs: int, n_threads: int, checkpoint_seconds: float) -> None:
+        self.path, self.n_jobs, self.checkpoint_seconds = path, n_jobs, checkpoint_seconds
+        self.n_threads = max(1, n_threads // n_jobs)
+        self._idle: list[tuple[BaseProcess, Connection]] = []
+        self._busy: dict[Connection, tuple[BaseProcess, Node]] = {}
+
+    def is_free(self) -> bool:
+        """Whether fewer phases than jobs are being trained."""
+        return len(self._busy) < self.n_jobs
+
+    def start(self, node: Node) -> None:
+        """Hand a phase to an idle process, or to a new one."""
+        process, connection = self._idle.pop() if self._idle else self._spawn()
+        self._busy[connection] = process, node
+        connection.send((to_data(node.config), node.phase.stage.index))
+
+    def _spawn(self) -> tuple[BaseProcess, Connection]:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(
+            target=_serve, args=(theirs, str(self.path), self.n_threads, self.checkpoint_seconds), daemon=True
+        )
+        # Ctrl-C reaches the whole group of processes: one that is still starting must not see it before it can heed it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        theirs.close()  # or the pipe would stay open when the process dies
+        return process, ours
+
+    def wait(self, watcher: Watcher) -> Sequence[Ended]:
+        """Pass on news until a phase has ended."""
+        ended: list[Ended] = []
+        while not ended:
+            with interruptible():
+                ready = multiprocessing.connection.wait(list(self._busy))
+            for connection in ready:
+                if isinstance(connection, Connection):
+                    ended += self._hear(connection, watcher)
+        return ended
+
+    def _hear(self, connection: Connection, watcher: Watcher) -> list[Ended]:
+        process, node = self._busy[connection]
+        try:
+            kind, value = connection.recv()
+        except (EOFError, ConnectionError):
+            del self._busy[connection]
+            process.join()
+            return [Ended(node, f"its process died ({_how(process.exitcode)}); what was saved before is intact")]
+        if kind == "generation":
+            watcher.advanced(node, value)
+            return []
+        del self._busy[connection]
+        self._idle.append((process, connection))
+        return [Ended(node, value)]
+
+    def close(self) -> None:
+        """Ask every process to save and end; kill those that take too long."""
+        everyone = [process for process, _ in self._idle] + [process for process, _ in self._busy.values()]
+        for process in everyone:
+            process.terminate()
+        deadline = time.monotonic() + SECONDS_TO_SAVE
+        for process in everyone:
+            process.join(max(0.0, deadline - time.monotonic()))
+            if process.is_alive():
+                process.kill()
+                process.join()
+        self._idle.clear()
+        self._busy.clear()
+
+
+def _how(exit_code: int | None) -> str:
+    if exit_code is not None and exit_code < 0:
+        return f"by {signal.Signals(-exit_code).name}; was there enough memory?"
+    return f"exit code {exit_code}"
+
+
+class _Messenger:
+    """A watcher that sends a word home now and then, and asks its own process to stop when nobody listens."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._last = connection, 0.0
+
+    def advanced(self, node: Node, generation: int) -> None:
+        """Tell how far it is, not too often."""
+        now = time.monotonic()
+        if now - self._last < SECONDS_BETWEEN_NEWS:
+            return
+        self._last = now
+        try:
+            self._connection.send(("generation", generation))
+        except OSError:
+            os.kill(os.getpid(), signal.SIGTERM)  # surfaces where the phase can be saved
+
+    def begin(self, n_phases: int, n_done: int) -> None:
+        """Not asked here."""
+
+    def started(self, node: Node) -> None:
+        """Not asked here."""
+
+    def finished(self, node: Node) -> None:
+        """Not asked here."""
+
+    def failed(self, node: Node, reason: str, n_blocked: int) -> None:
+        """Not asked here."""
+
+
+def _serve(connection: Connection, path: str, n_threads: int, checkpoint_seconds: float) -> None:
+    """What a process of the pool does: receive a phase, train it, tell how it ended, again."""
+    try:
+        with stop_at_safe_points():
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            while True:
+                with interruptible():
+                    data, index = connection.recv()
+                ended = train_node(
+                    _node(data, index), Path(path), n_threads, _Messenger(connection), checkpoint_seconds
+                )
+                connection.send(("ended", ended.reason))
+    except (Stop, EOFError, OSError):
+        pass
+
+
+def _node(data: dict[str, Any], index: int) -> Node:
+    config = config_from_data(data, "study")
+    return Node(plan_phases(config)[index], config, "")

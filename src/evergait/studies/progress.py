@@ -1,0 +1,155 @@
+"""How a study goes: bars on a terminal, a quiet line now and then elsewhere, and running.json for `status`."""
+
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+import rich.console
+import rich.markup
+import rich.progress
+
+from evergait.files import write_json
+from evergait.studies.tree import Node
+
+RUNNING = "running.json"
+SECONDS_BETWEEN_LINES = 30.0
+SECONDS_BETWEEN_FILES = 2.0
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people.
+
+    >>> duration(75), duration(3 * 86400 + 7200)
+    ('1 min 15 s', '3 d 2 h')
+    """
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    left, words = round(seconds), list[str]()
+    for unit, size in units:
+        if left >= size and len(words) < 2:
+            words.append(f"{left // size} {unit}")
+            left %= size
+    return " ".join(words) or "0 s"
+
+
+@dataclass
+class Pace:
+    """How fast a phase advances in this process's sight."""
+
+    node: Node
+    first: int = 0
+    generation: int = 0
+    since: float = field(default_factory=time.monotonic)
+
+    @property
+    def n_generations(self) -> int:
+        """Generations of the whole phase."""
+        return self.node.config.generations
+
+    @property
+    def rate(self) -> float:
+        """Generations per second; 0 while unknown."""
+        return (self.generation - self.first) / max(time.monotonic() - self.since, 1e-9)
+
+    def advance(self, generation: int) -> None:
+        """It has reached a generation; the first word sets the clock."""
+        if self.generation == 0:
+            self.first, self.since = generation, time.monotonic()
+        self.generation = generation
+
+    def seconds_left(self) -> float | None:
+        """By the rate so far."""
+        return (self.n_generations - self.generation) / self.rate if self.rate > 0 else None
+
+
+class Progress:
+    """A watcher for people."""
+
+    def __init__(self, path: Path, stream: TextIO | None = None) -> None:
+        self.path = path
+        self.console = rich.console.Console(file=stream or sys.stderr)
+        self.paces: dict[str, Pace] = {}
+        self.n_phases = self.n_done = self.n_failed = self.n_trained = 0
+        self.begun = self._last_line = self._last_file = time.monotonic()
+        self._bars: rich.progress.Progress | None = None
+        self._bar_of: dict[str, rich.progress.TaskID] = {}
+
+    def begin(self, n_phases: int, n_done: int) -> None:
+        """Start the display."""
+        self.n_phases, self.n_done = n_phases, n_done
+        before = f", {n_done} of them done before" if n_done else ""
+        self.console.print(f"{n_phases} phases{before}", highlight=False)
+        if self.console.is_terminal:
+            self._bars = rich.progress.Progress(
+                rich.progress.TextColumn("{task.description}"),
+                rich.progress.BarColumn(),
+                rich.progress.MofNCompleteColumn(),
+                rich.progress.TimeRemainingColumn(),
+                console=self.console,
+                transient=True,
+            )
+            self._bars.start()
+            self._bar_of[""] = self._bars.add_task("phases", total=n_phases, completed=n_done)
+
+    def started(self, node: Node) -> None:
+        """A bar for the phase."""
+        self.paces[node.name] = Pace(node)
+        if self._bars:
+            label = rich.markup.escape(node.label)
+            self._bar_of[node.name] = self._bars.add_task(label, total=node.config.generations)
+        self._write_running(force=True)
+
+    def advanced(self, node: Node, generation: int) -> None:
+        """Move the bar, or say a line if none was said for a while."""
+        self.paces[node.name].advance(generation)
+        if self._bars:
+            self._bars.update(self._bar_of[node.name], completed=generation)
+        elif time.monotonic() - self._last_line > SECONDS_BETWEEN_LINES:
+            self._line()
+        self._write_running()
+
+    def finished(self, node: Node) -> None:
+        """One more is done."""
+        self.n_done += 1
+        self.n_trained += 1
+        self._end(node)
+
+    def failed(self, node: Node, reason: str, n_blocked: int) -> None:
+        """Loud, wherever we are."""
+        self.n_failed += 1
+        blocked = f" ({n_blocked} phases need it and are blocked)" if n_blocked else ""
+        self.console.print(f"FAILED: {node.label}: {reason}{blocked}", markup=False, highlight=False, soft_wrap=True)
+        self._end(node)
+
+    def _end(self, node: Node) -> None:
+        del self.paces[node.name]
+        if self._bars:
+            self._bars.remove_task(self._bar_of.pop(node.name))
+            self._bars.update(self._bar_of[""], completed=self.n_done)
+        self._write_running(force=True)
+
+    def _line(self) -> None:
+        self._last_line = time.monotonic()
+        parts = [f"{self.n_done}/{self.n_phases} phases"]
+        if self.n_trained:
+            each = (time.monotonic() - self.begun) / self.n_trained
+            parts.append(f"about {duration(each * (self.n_phases - self.n_done - self.n_failed))} left")
+        parts += [f"{p.node.label}: generation {p.generation}/{p.n_generations}" for p in self.paces.values()]
+        self.console.print("; ".join(parts), markup=False, highlight=False, soft_wrap=True)
+
+    def _write_running(self, force: bool = False) -> None:
+        """For `status` in another process."""
+        if force or time.monotonic() - self._last_file > SECONDS_BETWEEN_FILES:
+            self._last_file = time.monotonic()
+            now = {
+                name: {"generation": p.generation, "generations": p.n_generations, "generations_per_second": p.rate}
+                for name, p in self.paces.items()
+            }
+            write_json(self.path / RUNNING, now)
+
+    def close(self) -> None:
+        """End the display; what is not running is not in running.json."""
+        if self._bars:
+            self._bars.stop()
+        (self.path / RUNNING).unlink(missing_ok=True)

@@ -1,0 +1,170 @@
+"""The page as a file: whole, offline, small, harmless, the same every time, and with words when there is nothing."""
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from evergait.report import html
+from evergait.report.catalogue import Catalogue
+from evergait.report.commands import write_report
+from evergait.report.groups import group_entries
+from evergait.run import Run
+from evergait.store import PhaseStore
+from evergait.studies.results import Entry, Results
+from report.synthetic import EPISODES, forgetting, make_config, make_study, write_foreign_phase, write_run
+
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u2028'\"&"
+
+
+class Collector(HTMLParser):
+    """All tags with their attributes, and the text of each script."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attributes)))
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.tags.append((f"/{tag}", {}))
+
+    def handle_data(self, data: str) -> None:
+        if self.tags and self.tags[-1][0] == "script":
+            self.scripts[-1] += data
+
+
+def page_data(text: str) -> dict[str, object]:
+    return json.loads(Collector(text).scripts[0])
+
+
+def test_page_asks_nothing_of_any_network(report: Path) -> None:
+    text = report.read_text()
+    page = Collector(text)
+    for tag, attributes in page.tags:
+        for name in ("src", "href", "srcset", "data", "action", "poster"):
+            target = attributes.get(name) or ""
+            assert not target or target.startswith(("#", "data:")), f"<{tag} {name}={target!r}>"
+    assert not re.search(r"@import|url\(\s*['\"]?(?!#)", text)
+    assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|sendBeacon|importScripts)\b", page.scripts[1])
+    policies = [a["content"] for tag, a in page.tags if a.get("http-equiv") == "Content-Security-Policy"]
+    digest = base64.b64encode(hashlib.sha256(page.scripts[1].encode()).digest()).decode()
+    assert len(policies) == 1
+    assert "default-src 'none'" in str(policies[0])
+    assert f"script-src 'sha256-{digest}';" in str(policies[0])
+
+
+def test_second_report_has_the_same_bytes_and_records_nothing(
+    study: Results, report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evergait.report.gait.Recorder._simulate", lambda *_: pytest.fail("recorded again"))
+    assert write_report(study, tmp_path / "again.html").read_bytes() == report.read_bytes()
+
+
+def test_cached_gaits_are_plain_json_and_a_damaged_one_is_recorded_again(study: Results, report: Path) -> None:
+    files = sorted((study.path / "gaits").iterdir())
+    assert files
+    assert {file.suffix for file in files} == {".json"}
+    before = files[0].read_bytes()
+    files[0].write_bytes(before[:40])
+    assert write_report(study, report).read_text() == html.render_report(study, None)
+    assert files[0].read_bytes() == before
+
+
+def test_sentences_have_the_measured_numbers(study: Results, report: Path) -> None:
+    text = report.read_text()
+    assert "<h1>replay kept 90\u00a0% of what it had learnt, naive 10\u00a0%</h1>" in text
+    groups = group_entries(study)
+    assert [len(group.entries) for group in groups] == [2, 2, 2, 2]
+    assert "2 orders, 2 seeds" in text
+    data = page_data(text)
+    assert data["tasks"] == ["Hopper", "InvertedPendulum"]
+    assert len(data["panels"]) == 4
+
+
+def test_every_finished_stage_can_be_watched_and_shared_gaits_are_stored_once(study: Results, report: Path) -> None:
+    data = page_data(report.read_text())
+    shelves = data["shelves"]
+    labels = [moment["label"] for moment in shelves[0]["moments"]]
+    assert labels == [
+        "before training",
+        "Hopper, generation 6 of 12",
+        "after Hopper",
+        "InvertedPendulum, generation 6 of 12",
+        "after InvertedPendulum",
+    ]
+    used = [gait for shelf in shelves for moment in shelf["moments"] for gait in moment["gaits"].values()]
+    assert set(used) == set(range(len(data["gaits"])))
+    assert len(used) > len(set(used))
+    assert all(gait["episode"] == EPISODES // 2 for gait in data["gaits"])
+    # Each robot is first seen where most of it was lost: under naive, in the order that began with it.
+    assert [shelves[data["starts"][task]]["condition"] for task in ("0", "1")] == ["naive", "naive"]
+    assert [shelves[data["starts"][task]]["order"].split(" ")[0] for task in ("0", "1")] == data["tasks"]
+
+
+def test_gaits_beyond_the_budget_are_left_out_and_it_is_said(study: Results) -> None:
+    groups = group_entries(study)
+    catalogue = Catalogue(html.all_tasks(groups), study.path / "gaits", budget=600)
+    catalogue.fill(groups)
+    size = sum(len(gait["motion"]) + len(gait["score"]) for gait in catalogue.gaits)
+    assert 0 < size <= 600
+    assert "left out to keep this file small" in catalogue.messages[0]
+
+
+def test_names_from_files_cannot_leave_their_place(tmp_path: Path) -> None:
+    results = make_study(tmp_path, names=(EVIL, "--><!--"), title=EVIL)
+    results = Results(results.title, results.path, results.entries, description=EVIL)
+    text = write_report(results, tmp_path).read_text()
+    page = Collector(text)
+    assert len(page.scripts) == 2
+    assert not [tag for tag, _ in page.tags if tag == "img"]
+    assert page_data(text)["panels"][0]["condition"] == EVIL
+    assert "\u2028" not in page.scripts[0]
+
+
+def test_task_that_gymnasium_does_not_know_is_shown_without_a_gait(tmp_path: Path) -> None:
+    name = write_foreign_phase(tmp_path, EVIL, [EVIL, "Other-v0"])
+    config = make_config([EVIL, "Other-v0"])
+    run = Run(tmp_path, config, (PhaseStore(tmp_path).folder(name),))
+    results = Results("Foreign", tmp_path, (Entry("naive", EVIL, 0, run),))
+    text = write_report(results, tmp_path).read_text()
+    assert len(Collector(text).scripts) == 2
+    assert "Gymnasium has no environment" in text
+
+
+def test_nothing_finished_is_said_in_words(tmp_path: Path) -> None:
+    text = write_report(Results("Empty", tmp_path, ()), tmp_path).read_text()
+    assert "Nothing has been trained to the end of a phase yet" in text
+    assert 'id="player"' not in text
+
+
+@pytest.mark.parametrize(("n_stages", "words"), [(1, "Only one task has been learnt so far"), (2, "One seed:")])
+def test_little_data_is_not_oversold(tmp_path: Path, n_stages: int, words: str) -> None:
+    config = make_config(["InvertedPendulum-v5", "Reacher-v5"])
+    write_run(tmp_path / "run", config, forgetting, n_stages)
+    text = write_report(Results.of_run(tmp_path / "run"), tmp_path).read_text()
+    assert words in text
+    assert ("not finished: 1 of 2 phases" in text) == (n_stages == 1)
+    assert "evergait train --config" in text
+
+
+def test_one_task_alone_makes_a_report(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", make_config(["InvertedPendulum-v5"]))
+    text = write_report(Results.of_run(tmp_path / "run"), tmp_path).read_text()
+    assert "Watch it move" in text
+    assert "backward transfer</label>" not in text
+
+
+def test_templates_scripts_and_styles_are_in_the_package() -> None:
+    for name in (*html.STYLES, *html.SCRIPTS):
+        assert (html.ASSETS / name).read_text()
+    assert "</script" not in html.asset_script().lower()

@@ -1,0 +1,113 @@
+"""Studies are read strictly: what cannot work is named before any work starts."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from evergait.methods import Replay
+from evergait.studies.base import parse_study, read_study, shipped_studies
+from evergait.studies.cells import select_cells, study_cells
+from evergait.studies.plan import Cost, phase_cost
+from evergait.studies.tree import Tree
+from evergait.types import EvergaitError
+
+HEAD = 'title = "T"\ntasks = ["Reacher-v5", "InvertedPendulum-v5"]\n'
+NAIVE = '[conditions.naive]\nmethod = "naive"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("title = ", "not valid TOML"),
+        (NAIVE, "title"),
+        (HEAD, "conditions: there is none"),
+        ("titel = 'x'\n" + HEAD + NAIVE, "titel: unknown field; did you mean 'title'?"),
+        ("conditons = {}\n" + HEAD + NAIVE, "did you mean 'conditions'?"),
+        (HEAD + "seeds = 0\n" + NAIVE, "seeds: is 0"),
+        (HEAD + "seeds = 'two'\n" + NAIVE, "seeds: is 'two'; it must be a whole number"),
+        (HEAD + "orders = 3\n" + NAIVE, "orders: is 3"),
+        (HEAD + "orders = []\n" + NAIVE, "orders: is []"),
+        (HEAD + "orders = ['H>S']\n" + NAIVE, "'Hopper-v5' is not one of the study's tasks"),
+        ('title = "T"\n' + NAIVE, "tasks: is missing"),
+        ('title = "T"\ntasks = ["Reachr-v5"]\n' + NAIVE, "Reacher-v5"),
+        (HEAD + "[base]\npears = 3\n" + NAIVE, "pears: unknown field; did you mean 'pairs'?"),
+        (HEAD + "[base]\nstream = ['Reacher-v5']\n" + NAIVE, "base.stream: does not belong there"),
+        (HEAD + "[conditions.a]\nmethod = 'repaly'\n", "conditions.a: method: there is no method 'repaly'; did you"),
+        (HEAD + "[conditions.a]\nmethod = {name = 'replay', budget = 3}\n", "conditions.a: method.budget: is 3"),
+        (HEAD + "[conditions.a]\npairs = 0\n", "conditions.a: pairs: is 0"),
+        (HEAD + "[conditions]\na = 3\n", "conditions.a: is 3; it must be a table"),
+        (HEAD + "[conditions.single]\n", "conditions.single: is the name of the single-task baselines"),
+        (HEAD + NAIVE + "[scales.mini]\npairs = 0\n", "scales.mini: conditions.naive: pairs: is 0"),
+        (HEAD + NAIVE + "[scales.mini]\nconditions.naiv.pairs = 1\n", "did you mean 'naive'?"),
+        (HEAD + NAIVE + "[scales]\nmini = 1\n", "scales.mini: is 1; it must be a table"),
+    ],
+)
+def test_bad_studies_are_refused_by_name(text: str, words: str) -> None:
+    with pytest.raises(EvergaitError) as refusal:
+        parse_study(text.encode(), "my.toml")
+    assert words in str(refusal.value)
+    assert str(refusal.value).startswith("my.toml: ")
+    assert str(refusal.value).count("my.toml") == 1
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(EvergaitError, match="did you mean 'paper'"):
+        read_study("papr")
+    with pytest.raises(EvergaitError, match="did you mean 'mini'"):
+        read_study("paper").at_scale("minni")
+    with pytest.raises(EvergaitError, match="it has no scales"):
+        read_study("demo").at_scale("mini")
+    with pytest.raises(EvergaitError, match="only: the study has no order 'S>H'"):
+        select_cells(study_cells(read_study("demo")), ("S>H",))
+
+
+@pytest.mark.parametrize("name", shipped_studies())
+def test_shipped_studies_read_back_as_they_are(name: str) -> None:
+    study = read_study(name)
+    for scale in ("", *study.scales):
+        scaled = study.at_scale(scale)
+        again = parse_study(scaled.to_toml().encode(), name)
+        assert [(c.condition, c.config) for c in study_cells(again)] == [
+            (c.condition, c.config) for c in study_cells(scaled)
+        ]
+
+
+def test_the_paper_is_a_tree_of_48_phases() -> None:
+    cells = study_cells(read_study("paper").at_scale("full"))
+    assert len(cells) == 3 + 3 * 6 + 2 + 2
+    # shared 3+6+6 (its first three are the baselines), replay 6+6, distinct 3+6+6, budgets 2+2, multi-task 2
+    assert len(Tree.build(cells).nodes) == 15 + 12 + 15 + 4 + 2
+    assert {(cell.config.pairs, cell.config.generations) for cell in cells} == {(384, 1000)}
+
+
+@pytest.mark.parametrize("scale", ["full", "half", "mini"])
+def test_replay_budgets_keep_their_share_of_the_population(scale: str) -> None:
+    for cell in study_cells(read_study("paper").at_scale(scale)):
+        if isinstance(cell.config.method, Replay):
+            share = int(cell.condition.removeprefix("replay-")) / 768
+            assert cell.config.method.budget / (2 * cell.config.pairs) == pytest.approx(share, abs=0.01)
+
+
+def test_methods_have_equal_budgets() -> None:
+    cells = [cell for cell in study_cells(read_study("methods")) if cell.condition != "single"]
+    budgets = {
+        cell.condition: sum(Cost.total(phase_cost(cell.config, phase.stage) for phase in cell.phases).n_steps.values())
+        for cell in cells
+    }
+    assert max(budgets.values()) < 1.05 * min(budgets.values()), budgets
+
+
+def test_selecting_one_order_keeps_the_baselines_of_its_tasks() -> None:
+    cells = select_cells(study_cells(read_study("paper").with_seeds(2)), ("H>S>W",), 1)
+    assert {cell.seed for cell in cells} == {0}
+    assert [cell.order for cell in cells if cell.condition == "single"] == ["Hopper", "Swimmer", "Walker2d"]
+    assert {cell.order for cell in cells if cell.condition != "single"} == {"Hopper > Swimmer > Walker2d"}
+
+
+def test_a_study_of_twenty_lines_needs_no_tasks(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text('title = "Own"\norders = ["Reacher-v5 > InvertedPendulum-v5"]\n[conditions.plain]\n')
+    study = read_study(path)
+    assert [task.id for task in study.tasks()] == ["Reacher-v5", "InvertedPendulum-v5"]
+    assert tomllib.loads(study.to_toml())["conditions"] == {"plain": {}}

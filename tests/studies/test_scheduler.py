@@ -1,0 +1,179 @@
+"""Nothing is trained twice, nothing is lost, and what fails stops nothing else."""
+
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import rich.console
+
+from evergait.files import locked
+from evergait.studies.base import read_study
+from evergait.studies.cells import study_cells
+from evergait.studies.commands import print_plan, print_status, run_study
+from evergait.studies.folder import load_results
+from evergait.studies.progress import Progress
+from evergait.studies.results import Results
+from evergait.studies.scheduler import Scheduler, ThisProcess
+from evergait.studies.status import study_status
+from evergait.studies.tree import Node, Tree
+from evergait.types import EvergaitError
+
+COMMAND = (
+    "import sys; from evergait.studies.commands import run_study\n"
+    "if __name__ == '__main__':\n"
+    "    run_study(sys.argv[1], sys.argv[2], jobs=int(sys.argv[3]), checkpoint_seconds=0, artifacts=False)"
+)
+
+
+def files(path: Path) -> dict[str, bytes]:
+    """All that training leaves behind, by name."""
+    found = {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+    return {name: content for name, content in found.items() if not name.startswith(("tables", "figures", "plane"))}
+
+
+class Counting(Progress):
+    """Counts what is trained."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, io.StringIO())
+        self.labels: list[str] = []
+
+    def started(self, node: Node) -> None:
+        self.labels.append(node.name)
+        super().started(node)
+
+
+def test_common_phases_are_trained_once(tiny: Path, tmp_path: Path) -> None:
+    cells = study_cells(read_study(tiny))
+    tree = Tree.build(cells)
+    assert sum(len(cell.phases) for cell in cells) == 10
+    for expected in (6, 0):
+        counting = Counting(tmp_path)
+        Scheduler(tree, tmp_path, ThisProcess(tmp_path, 1, 30.0), counting).run()
+        assert len(counting.labels) == expected
+    assert len(list((tmp_path / "phases").iterdir())) == 6
+
+
+def test_a_study_killed_at_any_moment_ends_in_the_same_bytes(tiny: Path, trained: Results, tmp_path: Path) -> None:
+    tiny.write_text(tiny.read_text().replace("generations = 4", "generations = 30"))
+    run_study(tiny, tmp_path / "whole", threads=1, artifacts=False)
+    chance = random.Random(0)
+    script = tmp_path / "study.py"
+    script.write_text(COMMAND)
+    command = [sys.executable, str(script), str(tiny), str(tmp_path / "killed"), "2"]
+    for _ in range(3):
+        process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        try:
+            while not list(tmp_path.glob("killed/phases/*/checkpoint.safetensors")) and process.poll() is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            time.sleep(chance.uniform(0, 0.5))
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    run_study(tiny, tmp_path / "killed", threads=1, artifacts=False)
+    assert files(tmp_path / "killed") == files(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_sigterm_stops_everything_and_keeps_what_was_done(tiny: Path, tmp_path: Path, jobs: int) -> None:
+    tiny.write_text(tiny.read_text().replace("generations = 4", "generations = 2000"))
+    script = tmp_path / "study.py"
+    script.write_text(COMMAND.replace("checkpoint_seconds=0", "checkpoint_seconds=999"))
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(tiny), str(tmp_path / "out"), str(jobs)], stderr=subprocess.DEVNULL
+    )
+    running = tmp_path / "out" / "running.json"
+    deadline = time.monotonic() + 60
+    try:
+        while not (running.exists() and any(p["generation"] for p in json.loads(running.read_text()).values())):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.02)
+        statuses = study_status(tmp_path / "out")
+        assert {status.state for status in statuses} <= {"running", "missing"}
+        assert any("left" in status.detail for status in statuses)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) != 0
+    finally:
+        process.kill()
+        process.wait()
+    assert not running.exists()
+    for lock in tmp_path.glob("out/phases/*/lock"):
+        with locked(lock, wait=False) as free:
+            assert free, "a process was left behind"
+    stopped = [status for status in study_status(tmp_path / "out") if status.state == "stopped"]
+    assert stopped
+    assert "at generation" in stopped[0].detail
+
+
+def test_a_failed_phase_is_loud_and_stops_nothing_else(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    cells = study_cells(read_study(tiny))
+    broken = out / "phases" / cells[0].phases[0].name
+    broken.mkdir(parents=True)
+    (broken / "config.toml").write_text("x = 1\n")
+    with pytest.raises(EvergaitError, match=r"1 of 6 phases failed and 2 that need them are blocked"):
+        run_study(tiny, out, threads=1, artifacts=False)
+    assert "FAILED: single, InvertedPendulum" in capsys.readouterr().err
+    states = {(s.cell.condition, s.cell.order): s for s in study_status(out)}
+    assert states["naive", "InvertedDoublePendulum > InvertedPendulum"].state == "done"
+    assert states["naive", "InvertedPendulum > InvertedDoublePendulum"].state == "failed"
+    assert "config.toml" in states["naive", "InvertedPendulum > InvertedDoublePendulum"].detail
+    assert {entry.order for entry in load_results(out).entries} == {
+        "InvertedDoublePendulum",
+        "InvertedDoublePendulum > InvertedPendulum",
+    }
+    (broken / "config.toml").unlink()
+    run_study(tiny, out, threads=1, artifacts=False)
+    assert not (out / "failures.json").exists()
+    assert {status.state for status in study_status(out)} == {"done"}
+
+
+def test_seeds_can_be_added_and_another_study_is_refused(tiny: Path, trained: Results, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run_study(tiny, out, threads=1, artifacts=False, only=["InvertedDoublePendulum-v5 > InvertedPendulum-v5"])
+    assert [s.state for s in study_status(out)].count("missing") == 2
+    run_study(tiny, out, threads=1, artifacts=False, seeds=2)
+    assert files(out) == files(trained.path)
+    run_study(tiny, out, threads=1, artifacts=False, seeds=1)
+    assert files(out) == files(trained.path)
+    tiny.write_text(tiny.read_text().replace("pairs = 3", "pairs = 4"))
+    with pytest.raises(EvergaitError, match=r"holds another study .*pairs is 3 there and 4 here"):
+        run_study(tiny, out, threads=1, artifacts=False)
+    with pytest.raises(EvergaitError, match="holds another study"):
+        run_study("demo", out, threads=1, artifacts=False)
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "notes.txt").write_text("mine")
+    with pytest.raises(EvergaitError, match="not empty and not a study's folder"):
+        run_study("demo", tmp_path / "foreign", threads=1, artifacts=False)
+
+
+def test_two_processes_do_not_train_one_study(tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "out" / "phases").mkdir(parents=True)
+    with (
+        locked(tmp_path / "out" / "lock"),
+        pytest.raises(EvergaitError, match="another process is training the study"),
+    ):
+        run_study(tiny, tmp_path / "out", threads=1, artifacts=False)
+
+
+def test_plan_and_status_speak(tiny: Path, trained: Results) -> None:
+    console = rich.console.Console(file=io.StringIO(), width=120)
+    print_plan(tiny, trained.path, threads=1, console=console)
+    print_plan(tiny, threads=1, console=console)
+    print_status(trained.path, console)
+    text = console.file.getvalue()
+    assert "6 different ones of 10; 6 are done" in text
+    assert "6 different ones of 10; 0 are done" in text
+    assert "12 done" in text

@@ -1,0 +1,85 @@
+"""Tuning: strict spaces, resumable journals, and a config as its result."""
+
+import builtins
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evergait.config import read_config
+from evergait.studies.base import read_study
+from evergait.studies.commands import tune
+from evergait.studies.space import read_search
+from evergait.types import EvergaitError
+
+SEARCH = """
+[search]
+condition = "replay"
+order = "InvertedDoublePendulum-v5 > InvertedPendulum-v5"
+trials = 3
+[search.space]
+sigma = { low = 0.05, high = 0.2, log = true }
+pairs = { low = 2, high = 4 }
+optimizer.learning_rate = { low = 0.01, high = 0.1 }
+shaping = { choices = ["centered-ranks", "z-score"] }
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("condition = ", "kondition = ", "search.kondition: unknown field; did you mean 'condition'?"),
+        ('"replay"', '"repla"', "search.condition: there is no condition 'repla'; did you mean 'replay'?"),
+        ("trials = 3", "trials = 0", "search.trials: is 0"),
+        ("low = 0.05", "lo = 0.05", "search.space.sigma.lo: unknown field; did you mean 'low'?"),
+        ("high = 0.2", "high = 0.01", "search.space.sigma.high: is 0.01; it must be a number above low"),
+        ("low = 0.05", "low = -1.0", "search.space.sigma.low: is -1.0"),
+        ("pairs = {", "pears = {", "pears: unknown field; did you mean 'pairs'?"),
+        ("low = 2,", "low = 0,", "pairs: is 0"),
+        ('"z-score"', '"zscore"', "shaping: is 'zscore'; did you mean 'z-score'?"),
+        ('{ choices = ["centered-ranks", "z-score"] }', "3", "search.space.shaping: is 3"),
+    ],
+)
+def test_bad_spaces_are_refused_by_name(tiny: Path, before: str, after: str, words: str) -> None:
+    assert before in SEARCH
+    tiny.write_text(tiny.read_text() + SEARCH.replace(before, after))
+    with pytest.raises(EvergaitError) as refusal:
+        read_search(read_study(tiny))
+    assert words in str(refusal.value)
+
+
+def test_tuning_goes_on_where_it_stopped_and_writes_a_config(tiny: Path, tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    tiny.write_text(tiny.read_text() + SEARCH)
+    out = tmp_path / "out"
+    tune(tiny, out, trials=2, threads=1)
+    journal = (out / "tune.jsonl").read_bytes()
+    (out / "tune.jsonl").write_bytes(journal + b'{"op_code": 4, "cut sho')
+    best = tune(tiny, out, threads=1)
+    assert (out / "tune.jsonl").read_bytes().startswith(journal)
+    config = read_config(best)
+    config.check()
+    assert config.stream == ("InvertedDoublePendulum-v5", "InvertedPendulum-v5")
+    assert 0.05 <= config.sigma <= 0.2
+    before = (out / "tune.jsonl").read_bytes()
+    tune(tiny, out, threads=1)
+    assert len((out / "tune.jsonl").read_bytes()) - len(before) < 1000, "nothing is left to try"
+    tiny.write_text(tiny.read_text().replace("high = 0.2", "high = 0.3"))
+    with pytest.raises(EvergaitError, match="holds another search"):
+        tune(tiny, out, threads=1)
+
+
+def test_without_optuna_the_error_says_what_to_install(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def fake(name: str, *rest: Any, **more: Any) -> Any:
+        if name == "optuna":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    tiny.write_text(tiny.read_text() + SEARCH)
+    monkeypatch.setattr(builtins, "__import__", fake)
+    with pytest.raises(EvergaitError, match=r"pip install 'evergait\[tune\]'"):
+        tune(tiny, tmp_path / "out", threads=1)
