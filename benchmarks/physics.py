@@ -46,12 +46,6 @@ def single_steps(n_states: int) -> tuple[str, dict[str, np.ndarray]]:
     for name in TASKS:
         task = Task(name)
         env = environment(task)
-        stock = [
-            env.model.opt.tolerance,
-            env.model.opt.iterations,
-            env.model.opt.ls_tolerance,
-            env.model.opt.ls_iterations,
-        ]
         model = env.model
         states = random_states(model, n_states, seed=0)
         ours = planar.step(task, *states, n_threads=2)
@@ -72,7 +66,7 @@ def single_steps(n_states: int) -> tuple[str, dict[str, np.ndarray]]:
             + " | ".join(f"{x:.1e}" for x in stocks)
             + " |"
         )
-        print(lines[-1], stock, flush=True)
+        print(lines[-1], flush=True)
     return "\n".join(lines), errors
 
 

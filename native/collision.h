@@ -121,8 +121,9 @@ struct PairFinder {
       spheres(pair, a, b, clip(u / ma, -1.0, 1.0), zero, near);
       return;
     }
-    const V det = ma * mc - mb * mb;
-    const M parallel = absolute(det) < 1e-15;  // MuJoCo's mjMINVAL
+    const V cross = a.axis_x * b.axis_z - a.axis_z * b.axis_x;
+    const V det = cross * cross;  // ma mc - mb mb without the cancellation
+    const M parallel = det < 1e-8 * (ma * mc);  // within 1e-4 radians, as in MuJoCo 4
     const M crossed = near & ~parallel;
     if (any<W>(crossed)) {
       V t1 = (mc * u - mb * w) / det, t2 = (ma * w - mb * u) / det;

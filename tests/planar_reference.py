@@ -64,7 +64,7 @@ def random_states(model: mujoco.MjModel, n: int, seed: int) -> tuple[np.ndarray,
 
 
 def mujoco_steps(model: mujoco.MjModel, states: Any, n_frames: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The oracle: positions, velocities, and whether MuJoCo found a state bad and reset it."""
+    """The oracle: positions, velocities, and whether the state diverged (MuJoCo then resets it)."""
     position, velocity, control = states
     data = mujoco.MjData(model)
     after_q, after_v, bad = np.empty_like(position), np.empty_like(velocity), np.zeros(len(position), bool)
@@ -76,6 +76,8 @@ def mujoco_steps(model: mujoco.MjModel, states: Any, n_frames: int) -> tuple[np.
             mujoco.mj_step(model, data, nstep=n_frames)
             after_q[row], after_v[row] = data.qpos, data.qvel
             bad[row] = data.warning.number[bad_kinds].any()
+    # A state beyond 1e10 would be found bad at the start of the next step.
+    bad |= ~(np.abs(np.hstack([after_q, after_v])) <= 1e10).all(axis=1)
     return after_q, after_v, bad
 
 
@@ -89,8 +91,10 @@ def smallest_separation(model: mujoco.MjModel, state: Any, n_frames: int) -> flo
     """The least distance between the axes of two touching capsules on the way; at zero the normal is undefined."""
     data, least = mujoco.MjData(model), np.inf
     data.qpos[:], data.qvel[:], data.ctrl[:] = state
-    for _ in range(n_frames):
-        mujoco.mj_step(model, data)
+    mujoco.mj_forward(model, data)
+    for frame in range(n_frames + 1):
+        if frame:
+            mujoco.mj_step(model, data)
         for contact in range(data.ncon):
             one, two = data.contact.geom[contact]
             if model.geom_type[one] == 3:

@@ -78,7 +78,8 @@ def measure(tasks: list[Task], engines: list[str], n_threads: int, n_rows: int, 
                 n_steps = int(run(request).lengths.sum())
                 best[name] = max(best.get(name, 0.0), n_steps / (time.perf_counter() - begin))
         for name, speed in best.items():
-            yield Speed(task.name, name, n_threads, speed, speed / best["mujoco"] if "mujoco" in best else None)
+            threads = 1 if name == "python" else n_threads
+            yield Speed(task.name, name, threads, speed, speed / best["mujoco"] if "mujoco" in best else None)
 
 
 def _runner(name: str, task: Task, n_threads: int) -> Callable[[Episodes], Outcome] | None:
