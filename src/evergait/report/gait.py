@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 
 from evergait.engines import Episodes
-from evergait.engines.gymnasium_episode import act, hushed, pack, perceived, to_action
+from evergait.engines.gymnasium_episode import act, pack, perceived, to_action
 from evergait.evaluate import evaluation_seeds
 from evergait.files import canonical_json, read_json, sha256, write_json
 from evergait.ledger import Record
@@ -20,6 +20,7 @@ from evergait.report.encoding import encode
 from evergait.report.robot import Robot
 from evergait.run import Run
 from evergait.tasks import parse_task
+from evergait.tasks.quiet import hushed
 from evergait.types import EvergaitError, Float32
 
 FORMAT = 1

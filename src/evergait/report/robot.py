@@ -7,7 +7,6 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from evergait.engines.gymnasium_episode import hushed
 from evergait.report.geometry import camera_for, ground_height, moves_freely, project, skeleton
 from evergait.tasks import Task, make
 from evergait.tasks.variants import apply_to_environment, has_model
@@ -27,8 +26,7 @@ class Robot:
     @staticmethod
     def of(task: Task) -> "Robot":
         """The task's robot; what MuJoCo does not simulate has none."""
-        with hushed(task):
-            env = make(task)
+        env = make(task)
         if not has_model(env):
             env.close()
             raise EvergaitError(
