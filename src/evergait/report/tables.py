@@ -1,5 +1,6 @@
 """Tables as the page shows them: a title, columns and rows of text, whoever made them."""
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,10 +41,9 @@ class Verdict:
 
 def claims_of(results: Results) -> list[Verdict]:
     """The paper's claims that this study can speak to."""
-    from evergait.studies.claims import study_claims
-
+    claims = importlib.import_module("evergait.studies.claims")
     found = []
-    for claim in study_claims(results):
+    for claim in claims.study_claims(results):
         if claim.estimate is None:
             continue
         kind = {"holds": "holds", "does not hold": "fails"}.get(claim.verdict, "open")
@@ -56,11 +56,10 @@ def claims_of(results: Results) -> list[Verdict]:
 
 def tables_of(results: Results) -> list[Table]:
     """All tables of a study, as text."""
-    from evergait.studies.artifacts import all_tables
-
+    tables = importlib.import_module("evergait.studies.tables")
     return [
         Table(table.caption, table.columns, tuple(tuple(map(table.text, row)) for row in table.rows))
-        for table in all_tables(results)
+        for table in tables.all_tables(results)
     ]
 
 
