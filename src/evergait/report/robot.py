@@ -9,7 +9,6 @@ import numpy as np
 
 from evergait.report.geometry import camera_for, ground_height, moves_freely, project, skeleton
 from evergait.tasks import Task, make
-from evergait.tasks.quiet import hushed
 from evergait.tasks.variants import apply_to_environment, has_model
 from evergait.types import EvergaitError, Float64, Int64
 

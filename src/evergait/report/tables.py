@@ -1,6 +1,5 @@
 """Tables as the page shows them: a title, columns and rows of text, whoever made them."""
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,10 +55,11 @@ def claims_of(results: Results) -> list[Verdict]:
 
 def tables_of(results: Results) -> list[Table]:
     """All tables of a study, as text."""
-    tables = importlib.import_module("evergait.studies.tables")
+    from evergait.studies.artifacts import all_tables  # here, for it brings matplotlib along
+
     return [
         Table(table.caption, table.columns, tuple(tuple(map(table.text, row)) for row in table.rows))
-        for table in tables.all_tables(results)
+        for table in all_tables(results)
     ]
 
 
