@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from evergait.report.groups import Band
 from evergait.report.summary import number
+from evergait.studies.claims import study_claims
 from evergait.studies.results import Results
 
 NAMES = {
@@ -40,9 +41,8 @@ class Verdict:
 
 def claims_of(results: Results) -> list[Verdict]:
     """The paper's claims that this study can speak to."""
-    claims = importlib.import_module("evergait.studies.claims")
     found = []
-    for claim in claims.study_claims(results):
+    for claim in study_claims(results):
         if claim.estimate is None:
             continue
         kind = {"holds": "holds", "does not hold": "fails"}.get(claim.verdict, "open")
