@@ -1,15 +1,12 @@
-"""How much of raw `mujoco.batch` stepping the `mujoco` engine keeps, policy, rewards, resets and all.
+"""How much of raw `mujoco.batch` stepping the `mujoco` engine keeps.
 
-    python benchmarks/engine_overhead.py --tasks Hopper-v5 Ant-v5 --threads 2 --rows 512 --horizon 200
+    python benchmarks/engine_overhead.py --tasks Hopper-v5 Ant-v5 --threads 2 --rows 512 --horizon 100
 
-Right after every step of the engine, a bare `mujoco.batch.Batch` takes the same states and controls through the same
-step on as many threads, and only its `step` call is timed. So both do the same physics, interleaved step by step. Runs
-are repeated, bit for bit, and of every step the fastest raw and the fastest engine time are kept, since the machine may
-have other work. The figure is the sum of raw seconds / the sum of engine seconds: 1 would be no overhead at all. Engine
-seconds hold everything: noise, policy, physics, observations, rewards, resets.
-
-On a machine with other work, even the fastest of some repeats may say little; hence the second figure, from CPU time:
-raw / threads over raw / threads + all else, as if all else ran on one thread while the other threads wait.
+A first run on one thread records the states and controls of every call of `Batch.step`. Then, in turns, the engine runs
+the request and a bare `mujoco.batch.Batch` takes the recorded states through the same steps, on as many threads, with
+only `Batch.step` timed. Both do the same physics; the engine also draws noise, runs the policy, observes, rewards and
+resets. The figure is raw seconds / engine seconds, of each the fastest and in brackets of each turn: 1 would be no
+overhead at all.
 """
 
 import argparse
@@ -22,7 +19,6 @@ from mujoco.batch import Batch
 from evergait.engines.base import Episodes, Network
 from evergait.engines.mujoco import N_SLOTS, MujocoEngine
 from evergait.engines.mujoco_library import quiet
-from evergait.engines.mujoco_simulation import Simulation
 from evergait.engines.mujoco_tasks import RULES
 from evergait.random import PERTURBATION, Noise
 from evergait.tasks import Task, spaces
@@ -45,44 +41,51 @@ def request(task: Task, n_rows: int, horizon: int, width: int) -> Episodes:
     return Episodes(task, network, theta, 0.05, Noise(0, PERTURBATION), rows // 2, sign, rows, horizon)
 
 
-class Interleaved:
-    """Wraps a simulation's batch: every step is repeated, timed, by a bare batch."""
+class Recorder:
+    """Stands in for a simulation's batch and keeps the states before every step."""
 
-    def __init__(self, simulation: Simulation) -> None:
-        self.batch = simulation._batch
-        self.raw = Batch(simulation._env.model, simulation.n_slots, simulation.n_threads)
-        self.raw_cpu, self.copy_cpu = 0.0, 0.0
-        self.raw_seconds: list[float] = []
-        self.engine_seconds: list[float] = []
-        """From the end of one step to the end of the next, without the raw step."""
-        simulation._batch = self
-        self.last = time.perf_counter()
+    def __init__(self, batch: Batch) -> None:
+        self.batch, self.states = batch, []
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.batch, name)
 
-    def step(self, ids: object, nstep: int) -> None:
-        """Step the bare batch from the engine's states, then the engine's own."""
-        arrived = time.perf_counter()
-        cpu = time.process_time()
-        self.raw.state[:] = self.batch.state
-        self.copy_cpu += time.process_time() - cpu
-        cpu = time.process_time()
-        start = time.perf_counter()
-        self.raw.step(ids, nstep)
-        end = time.perf_counter()
-        self.raw_cpu += time.process_time() - cpu
-        self.raw_seconds.append(end - start)
+    def step(self, ids: np.ndarray | None, nstep: int) -> None:
+        """Keep the states of the slots that run, then step."""
+        self.states.append(self.batch.state[: len(self.batch.state) if ids is None else len(ids)].copy())
         self.batch.step(ids, nstep)
-        stepped = time.perf_counter()
-        self.engine_seconds.append(stepped - end + arrived - self.last)
-        self.last = stepped
 
-    def stop(self, simulation: Simulation) -> tuple[list[float], list[float]]:
-        """Count what came after the last step, too."""
-        self.engine_seconds.append(time.perf_counter() - self.last)
-        simulation._batch = self.batch
-        return self.raw_seconds, self.engine_seconds
+
+def raw_seconds(batch: Batch, frame_skip: int, states: list[np.ndarray]) -> float:
+    """Time of `Batch.step` alone over recorded states."""
+    seconds = 0.0
+    for state in states:
+        batch.state[: len(state)] = state
+        ids = None if len(state) == batch.nsim else np.arange(len(state), dtype=np.int32)
+        start = time.perf_counter()
+        batch.step(ids, frame_skip)
+        seconds += time.perf_counter() - start
+    return seconds
+
+
+def measure(task: Task, options: argparse.Namespace) -> str:
+    """One line on one task."""
+    episodes = request(task, options.rows, options.horizon, options.width)
+    engine = MujocoEngine()
+    engine.run(episodes.rows(slice(0, N_SLOTS)), 1)
+    simulation = engine._idle[0]
+    recorder = simulation._batch = Recorder(simulation._batch)
+    n_steps = int(engine.run(episodes, 1).lengths.sum())
+    bare = Batch(simulation._env.model, simulation.n_slots, options.threads)
+    engine.run(episodes.rows(slice(0, N_SLOTS)), options.threads)  # makes its simulations
+    raw, whole = [], []
+    for _ in range(options.repeats):
+        start = time.perf_counter()
+        engine.run(episodes, options.threads)
+        whole.append(time.perf_counter() - start)
+        raw.append(raw_seconds(bare, simulation._env.frame_skip, recorder.states))
+    turns = " ".join(f"{a / b:.3f}" for a, b in zip(raw, whole, strict=True))
+    return f"{n_steps:8} steps {n_steps / min(whole):8.0f} steps/s, {min(raw) / min(whole):.3f} of raw ({turns})"
 
 
 def main() -> None:
@@ -96,30 +99,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     for name in options.tasks:
-        task = Task(name)
-        episodes = request(task, options.rows, options.horizon, options.width)
-        engine = MujocoEngine()
         with quiet():  # compiling some models warns
-            engine.run(episodes.rows(slice(0, N_SLOTS)), options.threads)  # makes the simulation and warms it up
-        raw, whole, cpu_ratios, n_steps = [], [], [], 0
-        for _ in range(options.repeats):
-            simulation = engine._simulations[0]
-            timer = Interleaved(simulation)
-            cpu = time.process_time()
-            n_steps = int(engine.run(episodes, options.threads).lengths.sum())
-            rest = time.process_time() - cpu - timer.copy_cpu - 2 * timer.raw_cpu
-            physics = timer.raw_cpu / options.threads
-            cpu_ratios.append(physics / (physics + rest))
-            raw_seconds, engine_seconds = timer.stop(simulation)
-            raw.append(raw_seconds)
-            whole.append(engine_seconds)
-        seconds = np.min(whole, axis=0).sum()
-        ratio = np.min(raw, axis=0).sum() / seconds
-        print(
-            f"{name:26} {n_steps:8} steps {n_steps / seconds:8.0f} steps/s, {ratio:.3f} of raw, "
-            f"{np.median(cpu_ratios):.3f} by CPU time",
-            flush=True,
-        )
+            line = measure(Task(name), options)
+        print(f"{name:26} {line}", flush=True)
 
 
 if __name__ == "__main__":
