@@ -77,15 +77,15 @@ def raw_seconds(batch: Batch, frame_skip: int, states: list[np.ndarray]) -> np.n
 def measure(task: Task, options: argparse.Namespace) -> str:
     """One line on one task."""
     episodes = request(task, options.rows, options.horizon, options.width)
-    engine = MujocoEngine()
-    engine.run(episodes.rows(slice(0, N_SLOTS)), 1)
+    engine = MujocoEngine(options.slots)
+    engine.run(episodes.rows(slice(0, options.slots)), 1)
     simulation = engine._idle[0]
     recorder = simulation._batch = Recorder(simulation._batch)
     n_steps = int(engine.run(episodes, 1).lengths.sum())
     simulation._batch = recorder.batch
     assert sum(map(len, recorder.states)) == n_steps
     bare = Batch(simulation._env.model, simulation.n_slots, options.threads)
-    engine.run(episodes.rows(slice(0, N_SLOTS)), options.threads)  # makes its simulations
+    engine.run(episodes.rows(slice(0, options.slots)), options.threads)  # makes its simulations
     raw, whole = [], []
     for _ in range(options.repeats):
         start = clocks()
@@ -104,6 +104,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rows", type=int, default=512)
     parser.add_argument("--horizon", type=int, default=100)
+    parser.add_argument("--slots", type=int, default=N_SLOTS)
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
