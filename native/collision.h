@@ -55,15 +55,21 @@ struct PairFinder {
     const V distance = length - pair.a.radius - pair.b.radius;
     const M exists = where & (distance < pair.contact.margin);
     if (!any<W>(exists)) return exists;
-    const M coincide = length < 1e-15;  // crossing axes: MuJoCo's normal then leaves the plane and moves nothing
+    const M coincide = length < 1e-15;
     const V nx = keep<W>(~coincide, dx / length), nz = keep<W>(~coincide, dz / length);
     const V reach = pair.a.radius + 0.5 * distance;
     const V px = ax + reach * nx, pz = az + reach * nz;
-    add(pair, exists & ~coincide, distance, nx, nz, px, pz, a);
+    add(pair, exists & ~coincide, distance, nx, nz, nz, -nx, px, pz, a);
+    if (pair.dimension == 3) {
+      // The axes cross: MuJoCo's normal then leaves the plane and moves nothing, but both tangents lie in it.
+      const V zero = V{}, one = broadcast<W>(1.0);
+      add(pair, exists & coincide, distance, zero, zero, one, zero, px, pz, a);
+      add(pair, exists & coincide, distance, zero, zero, zero, one, px, pz, a);
+    }
     return exists;
   }
 
-  void add(const Pair& pair, M exists, V distance, V nx, V nz, V px, V pz, const Segment<W>& a) {
+  void add(const Pair& pair, M exists, V distance, V nx, V nz, V tx, V tz, V px, V pz, const Segment<W>& a) {
     constexpr int N = Tree::capacity;
     if (!any<W>(exists)) return;
     const int index = rows.n_pair_contacts++;
@@ -87,7 +93,7 @@ struct PairFinder {
         jx = broadcast<W>(tree.kind(k) == kSlideX ? 1.0 : 0.0), jz = broadcast<W>(tree.kind(k) == kSlideZ ? 1.0 : 0.0);
       }
       c.normal[k] = side[k] * (nx * jx + nz * jz);
-      c.tangent[k] = side[k] * (nz * jx - nx * jz);
+      c.tangent[k] = side[k] * (tx * jx + tz * jz);
       vn += c.normal[k] * v[k], vt += c.tangent[k] * v[k];
     });
     soften<N, W>(c, pair.contact, pair.dimension, pair.friction, exists, distance, vn, vt);

@@ -1,71 +1,10 @@
 // Whole episodes with the policy inside: observe, act, advance, reward, until every row is done.
-//
-// Observation, reward and ending repeat the arithmetic of gymnasium/envs/mujoco/*_v5.py operation by operation, in its types: the
-// control cost is a float32 sum because actions are float32.
 #pragma once
 
-#include "physics.h"
 #include "policy.h"
+#include "rules.h"
 
 namespace evergait::EVERGAIT_ISA {
-
-constexpr double kHuge = 1e10;  // beyond it MuJoCo calls a state bad
-
-// One robot's state as Gymnasium sees it.
-struct View {
-  double position[kMaxDof], velocity[kMaxDof];
-};
-
-template <int W>
-EVERGAIT_INLINE View view(const PlanarModel& m, const State<W>& state, int lane) {
-  View at;
-  for (int i = 0; i < m.n_dof; ++i) {
-    at.position[i] = m.dof[i].sign * state.q[i][lane];
-    at.velocity[i] = m.dof[i].sign * state.v[i][lane];
-  }
-  return at;
-}
-
-inline void observe(const TaskRules& rules, int n_dof, const View& at, double* observation) {
-  for (int i = rules.n_hidden; i < n_dof; ++i) *observation++ = at.position[i];
-  for (int i = 0; i < n_dof; ++i) {
-    double v = at.velocity[i];
-    if (rules.clips_velocity) v = v < -10.0 ? -10.0 : (v > 10.0 ? 10.0 : v);
-    *observation++ = v;
-  }
-}
-
-inline bool inside(double x, const double* range) { return range[0] < x && x < range[1]; }
-
-inline bool is_healthy(const TaskRules& rules, int n_dof, const View& at) {
-  if (rules.counts_steps) {  // InvertedPendulum: the pole's angle is position 1, and the bound itself is healthy
-    const double angle = at.position[1] < 0.0 ? -at.position[1] : at.position[1];
-    return !(angle > rules.angle[1]);
-  }
-  if (!rules.ends) return true;
-  bool healthy = inside(at.position[1], rules.height) && inside(at.position[2], rules.angle);
-  for (int i = 2; i < n_dof; ++i) healthy = healthy && inside(at.position[i], rules.state);
-  for (int i = 0; i < n_dof; ++i) healthy = healthy && inside(at.velocity[i], rules.state);
-  return healthy;
-}
-
-inline bool is_finite(int n_dof, const View& at) {
-  bool finite = true;  // written so that NaN compares as not finite
-  for (int i = 0; i < n_dof; ++i) {
-    finite = finite && at.position[i] <= kHuge && at.position[i] >= -kHuge;
-    finite = finite && at.velocity[i] <= kHuge && at.velocity[i] >= -kHuge;
-  }
-  return finite;
-}
-
-inline double reward(const TaskRules& rules, double x_before, double x_after, bool healthy, const float* action, int n) {
-  if (rules.counts_steps) return healthy ? 1.0 : 0.0;
-  double gain = rules.forward_weight * ((x_after - x_before) / rules.dt);
-  if (rules.ends) gain = gain + (healthy ? rules.healthy_reward : 0.0);
-  float squares = 0.0f;
-  for (int i = 0; i < n; ++i) squares += action[i] * action[i];
-  return gain - static_cast<double>(rules.control_weight * squares);
-}
 
 struct Slot {
   int64_t row;        // -1: nothing left to do
@@ -100,6 +39,7 @@ struct Flight {
       state.acceleration[i][lane] = 0.0;
       applied[i][lane] = 0.0;
     }
+    state.root_force[lane] = 0.0;
     if (idle) {
       s.row = -1, --n_live;
       return;
@@ -124,7 +64,7 @@ struct Flight {
     const int n_seen = int(job.layers[0].n_in), n_actions = m.n_actuators;
     const View at = view(m, state, lane);
     s.x = at.position[0];
-    observe(job.rules, m.n_dof, at, seen);
+    observe(job.rules, m, at, seen);
     if (job.rules.observation_noise != 0.0) {
       const NoiseKey key = {job.seed[s.row], 0, job.noise_purpose};
       for_normals(key, uint32_t(s.elapsed), 0, n_seen, [&](int64_t j, int n, const float* z) {
@@ -149,8 +89,8 @@ struct Flight {
     const PlanarModel& m = model();
     Slot& s = slot[lane];
     const View at = view(m, state, lane);
-    const bool healthy = is_healthy(job.rules, m.n_dof, at);
-    s.total += reward(job.rules, s.x, at.position[0], healthy, s.action, m.n_actuators);
+    const bool healthy = is_healthy(job.rules, m, at);
+    s.total += reward(job.rules, m, s.x, at, healthy, s.action);
     ++s.elapsed;
     const bool bad = !is_finite(m.n_dof, at) || !(s.total - s.total == 0.0);
     if (job.trace)

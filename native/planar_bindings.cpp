@@ -58,8 +58,8 @@ void bind_planar(nb::module_& m, const char* isa) {
         int64_t next_row = 0;
         EpisodeJob job = {};
         job.options = {description.data(), n_lanes, any_tree};
-        job.rules = {int(r[0]), int(r[1]), r[2] != 0, r[3] != 0, r[4],  r[5],           r[6], float(r[7]),
-                     r[8] != 0, {r[9], r[10]}, {r[11], r[12]}, {r[13], r[14]}, r[15]};
+        job.rules = {int(r[0]), int(r[1]),      int(r[2]),      r[3] != 0,      r[4],           r[5], r[6],
+                     float(r[7]), {r[8], r[9]}, {r[10], r[11]}, {r[12], r[13]}, {r[14], r[15]}, r[16]};
         job.layers = reinterpret_cast<const Layer*>(layers.data());
         job.n_layers = int(layers.shape(0));
         job.surround = {mean ? mean->data() : nullptr, scale ? scale->data() : nullptr, middle.data(), half_range.data()};

@@ -19,16 +19,19 @@ struct StepJob {
   const double* control;       // (n, n_actuators)
 };
 
+// Swimmer and HalfCheetah run; Hopper and Walker2d must also stay upright.
+enum TaskKind { kRunner = 0, kWalker = 1, kPendulum = 2, kDoublePendulum = 3 };
+
 // How a Gymnasium environment turns states into observations, rewards and endings.
 struct TaskRules {
-  int n_frames;                     // MuJoCo steps per environment step
-  int n_hidden;                     // leading positions that the policy does not see
-  bool clips_velocity;              // to +-10 in the observation
-  bool counts_steps;                // the reward is 1 per healthy step (InvertedPendulum), else as below
+  int kind;
+  int n_frames;                      // MuJoCo steps per environment step
+  int n_hidden;                      // leading positions that the policy does not see
+  bool clips_velocity;               // to +-10 in the observation
   double dt, forward_weight, healthy_reward;
   float control_weight;
-  bool ends;                        // when unhealthy: position 1 or 2, or the rest of the state, out of bounds
-  double height[2], angle[2], state[2];
+  double height[2], angle[2], state[2];  // healthy ranges of position 1, position 2, all the rest of the state
+  double tip[2];                     // of the double pendulum, from its last anchor
   double observation_noise;
 };
 

@@ -11,7 +11,7 @@ namespace evergait::EVERGAIT_ISA {
 constexpr int kMaxDof = 16;
 constexpr int kMaxPoints = 48;
 constexpr int kMaxPairs = 24;
-constexpr int kMaxPairContacts = 5 * kMaxPairs;  // one if crossed, four if parallel: lanes may differ
+constexpr int kMaxPairContacts = 15 * kMaxPairs;  // five places (lanes may differ), each with up to three records
 constexpr int kMaxActuators = 16;
 
 enum Kind { kSlideX = 0, kSlideZ = 1, kHinge = 2 };

@@ -258,7 +258,12 @@ struct Solver {
       V target[N], p[N];
       jump(target);
       done = ~mark_active_at(target, a);
-      for (int i = 0; i < tree.size(); ++i) p[i] = target[i] - a[i];
+      V largest = V{}, longest = V{};
+      for (int i = 0; i < tree.size(); ++i) {
+        p[i] = target[i] - a[i];
+        largest = larger(largest, absolute(a[i])), longest = larger(longest, absolute(p[i]));
+      }
+      done |= longest <= 1e-13 * largest;  // a row at its edge by rounding: it may be active or not
       const V step = done ? broadcast<W>(1.0) : line_search(a, p);
       for (int i = 0; i < tree.size(); ++i) a[i] = done ? target[i] : a[i] + step * p[i];
       mark_active(a);

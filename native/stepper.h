@@ -9,6 +9,8 @@ namespace evergait::EVERGAIT_ISA {
 template <int W>
 struct State {
   Lanes<W> q[kMaxDof], v[kMaxDof], acceleration[kMaxDof];
+  // Left over from the last evaluation of accelerations: its positions, and the force of the first joint's limit.
+  Lanes<W> evaluated[kMaxDof], root_force;
 };
 
 template <class Tree, int W>
@@ -31,6 +33,12 @@ struct Stepper {
     find_floor_contacts(tree, m, pose, v, rows);
     find_pair_contacts(tree, m, pose, v, rows);
     Solver<Tree, W>{tree, rows, mass, force}.solve(a);
+  }
+
+  V root_force(const V* a) const {
+    const LimitRow<W>& row = rows.limit[0];
+    if (!row.present) return V{};
+    return row.direction * keep<W>(row.active, row.weight * (row.target - row.direction * a[0]));
   }
 
   void runge_kutta(State<W>& s, const V* applied) {
@@ -56,8 +64,9 @@ struct Stepper {
     each_down(tree, [&](auto i) EVERGAIT_LAMBDA {
       sum_v[i] += v[i] * (1.0 / 6.0), sum_a[i] += a[i] * (1.0 / 6.0);
       s.q[i] += h * sum_v[i], s.v[i] += h * sum_a[i];
-      s.acceleration[i] = a[i];
+      s.acceleration[i] = a[i], s.evaluated[i] = q[i];
     });
+    s.root_force = root_force(a);
   }
 
   // (M + h B) a' = M a: at the solution M a is the sum of all forces.
@@ -81,10 +90,12 @@ struct Stepper {
       each_down(tree, [&](auto i) EVERGAIT_LAMBDA { rate[i] = a[i]; });
     }
     each_down(tree, [&](auto i) EVERGAIT_LAMBDA {
+      s.evaluated[i] = s.q[i];
       s.v[i] += h * rate[i];
       s.q[i] += h * s.v[i];
       s.acceleration[i] = a[i];
     });
+    s.root_force = root_force(a);
   }
 
   void advance(State<W>& s, const V* applied, int n_frames) {

@@ -1,4 +1,7 @@
-from evergait.types import Float32, Float64, Int64, UInt32
+import numpy as np
+from numpy.typing import NDArray
+
+from evergait.types import Float32, Float64, Int32, Int64, UInt32
 
 ISA: str
 MAX_WIDTH: int
@@ -39,4 +42,43 @@ def act(
     observations: Float64,
     actions: Float32,
     n_threads: int,
+) -> None: ...
+def planar_step(
+    description: Float64,
+    position: Float64,
+    velocity: Float64,
+    control: Float64,
+    n_frames: int,
+    n_threads: int,
+    n_lanes: int,
+    any_tree: bool,
+) -> None: ...
+def planar_episodes(
+    description: Float64,
+    rules: Float64,
+    layers: Int64,
+    middle: Float32,
+    half_range: Float32,
+    mean: Float64 | None,
+    scale: Float64 | None,
+    theta: Float32,
+    sigma: float,
+    seed: int,
+    generation: int,
+    purpose: int,
+    pair: UInt32,
+    sign: Float32,
+    row_seed: UInt32,
+    noise_purpose: int,
+    position: Float64,
+    velocity: Float64,
+    limit: int,
+    returns: Float64,
+    lengths: Int32,
+    diverged: NDArray[np.uint8],
+    sums: Float64 | None,
+    trace: Float64 | None,
+    n_threads: int,
+    n_lanes: int,
+    any_tree: bool,
 ) -> None: ...

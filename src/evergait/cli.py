@@ -7,6 +7,7 @@ import tyro
 
 import evergait
 from evergait.commands.base import errors
+from evergait.commands.bench import Bench
 from evergait.commands.evaluate import Eval
 from evergait.commands.export import Export
 from evergait.commands.inspect import Doctor, Methods, Tasks
@@ -17,7 +18,7 @@ from evergait.commands.train import Train, base_settings
 from evergait.commands.verify import Verify
 from evergait.types import EvergaitError
 
-COMMANDS: tuple[type[Any], ...] = (Show, Eval, Verify, Export, Play, Study, Report, Tune, Tasks, Methods, Doctor)
+COMMANDS: tuple[type[Any], ...] = (Show, Eval, Verify, Export, Play, Study, Report, Tune, Tasks, Methods, Bench, Doctor)
 
 
 def parse(arguments: list[str]) -> Any:

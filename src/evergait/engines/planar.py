@@ -7,6 +7,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import mujoco
 import numpy as np
 from gymnasium.utils import seeding
 
@@ -14,13 +15,22 @@ from evergait import _native
 from evergait.engines.base import Episodes, Outcome
 from evergait.engines.planar_model import PlanarModel, compile_model
 from evergait.random import OBSERVATION_NOISE
-from evergait.tasks import Task, make
+from evergait.tasks import Task, make, spaces
 from evergait.tasks.quiet import quiet
 from evergait.tasks.variants import apply_to_environment, unsupported
 from evergait.types import EvergaitError, Float64, UInt32
 
-TASKS = ("HalfCheetah-v5", "Hopper-v5", "InvertedPendulum-v5", "Swimmer-v5", "Walker2d-v5")
+RUNNER, WALKER, PENDULUM, DOUBLE_PENDULUM = range(4)  # TaskKind in native/planar_kernels.h
+TASKS = {
+    "HalfCheetah-v5": RUNNER,
+    "Hopper-v5": WALKER,
+    "InvertedDoublePendulum-v5": DOUBLE_PENDULUM,
+    "InvertedPendulum-v5": PENDULUM,
+    "Swimmer-v5": RUNNER,
+    "Walker2d-v5": WALKER,
+}
 """Environments whose observation, reward and ending the native core knows."""
+_N_HIDDEN = {"HalfCheetah-v5": 1, "Hopper-v5": 1, "Swimmer-v5": 2, "Walker2d-v5": 1}
 
 _EVERYWHERE = (-np.inf, np.inf)
 
@@ -63,21 +73,28 @@ def _robot(task: Task) -> Robot:
         inner: Any = env.unwrapped
         model = compile_model(inner.model)
     env.close()
-    assert env.spec is not None
-    return Robot(model, _rules(task, inner), env.spec.max_episode_steps or 0, inner)
+    return Robot(model, _rules(task, inner), spaces(task).n_steps, inner)
 
 
 def _rules(task: Task, env: Any) -> Float64:
-    ends = task.id in ("Hopper-v5", "Walker2d-v5")
-    pendulum = task.id == "InvertedPendulum-v5"
+    kind = TASKS[task.id]
+    tip = (0.0, 0.0)
+    if kind == DOUBLE_PENDULUM:
+        data = mujoco.MjData(env.model)
+        mujoco.mj_kinematics(env.model, data)
+        tip = tuple(data.site_xpos[0][[0, 2]] - data.xanchor[-1][[0, 2]])
+        # Its observation has the force of the cart's limit, which is taken to be zero in the initial state.
+        if env._reset_noise_scale >= env.model.jnt_range[0, 1] - env.model.jnt_margin[0]:
+            raise EvergaitError(f"reset_noise {task.variant.reset_noise:g} would start the cart at its limit")
     return np.array(
         [
-            *(env.frame_skip, {"Swimmer-v5": 2, "InvertedPendulum-v5": 0}.get(task.id, 1), ends, pendulum, env.dt),
+            *(kind, env.frame_skip, _N_HIDDEN.get(task.id, 0), kind in (WALKER, DOUBLE_PENDULUM), env.dt),
             *(getattr(env, "_forward_reward_weight", 0.0), getattr(env, "_healthy_reward", 0.0)),
-            *(getattr(env, "_ctrl_cost_weight", 0.0), ends),
+            getattr(env, "_ctrl_cost_weight", 0.0),
             *getattr(env, "_healthy_z_range", _EVERYWHERE),
-            *((-0.2, 0.2) if pendulum else getattr(env, "_healthy_angle_range", _EVERYWHERE)),
+            *((-0.2, 0.2) if kind == PENDULUM else getattr(env, "_healthy_angle_range", _EVERYWHERE)),
             *getattr(env, "_healthy_state_range", _EVERYWHERE),
+            *tip,
             task.variant.observation_noise,
         ],
         np.float64,
@@ -94,19 +111,31 @@ def step(
 ) -> tuple[Float64, Float64]:
     """Advance n robots by environment steps under constant actions: (n, nq), (n, nv), (n, nu) to new (qpos, qvel)."""
     robot = _robot(task)
-    n_dofs, n_actuators = robot.model.n_dofs, robot.model.n_actuators
-    position, velocity, control = (np.array(x, np.float64, order="C") for x in (qpos, qvel, action))
-    for name, array, width in (
-        ("qpos", position, n_dofs),
-        ("qvel", velocity, n_dofs),
-        ("action", control, n_actuators),
-    ):
-        if array.shape != (len(position), width):
-            raise EvergaitError(f"{name}: its shape is {array.shape}; for {task.name} it must be (n, {width})")
     if n_steps < 0:
         raise EvergaitError(f"n_steps: it is {n_steps}; it must be at least 0")
-    n_frames = n_steps * int(robot.rules[0])
-    _native.planar_step(robot.model.description, position, velocity, control, n_frames, n_threads, 0, False)
+    return step_model(robot.model, qpos, qvel, action, n_steps * int(robot.rules[1]), n_threads)
+
+
+def step_model(
+    model: PlanarModel,
+    qpos: Float64,
+    qvel: Float64,
+    control: Float64,
+    n_frames: int = 1,
+    n_threads: int = 1,
+    n_lanes: int = 0,
+    any_tree: bool = False,
+) -> tuple[Float64, Float64]:
+    """Advance n robots of any compiled model by MuJoCo steps; the last two arguments change no bit."""
+    arrays = [np.array(x, np.float64, order="C") for x in (qpos, qvel, control)]
+    widths = model.n_dofs, model.n_dofs, model.n_actuators
+    for name, array, width in zip(("qpos", "qvel", "action"), arrays, widths, strict=True):
+        if array.shape != (len(arrays[0]), width):
+            raise EvergaitError(
+                f"{name}: its shape is {array.shape}; it must be (n, {width}) with the same n everywhere"
+            )
+    position, velocity, forces = arrays
+    _native.planar_step(model.description, position, velocity, forces, n_frames, n_threads, n_lanes, any_tree)
     return position, velocity
 
 
@@ -116,7 +145,7 @@ class PlanarEngine:
     name: ClassVar[str] = "planar"
 
     def __init__(self, n_lanes: int = 0, any_tree: bool = False) -> None:
-        # Neither changes any bit: the number of lanes (0: what a register holds), and whether to leave specialised code alone.
+        # Neither changes any bit: lanes per vector (0: what a register holds); whether to forgo specialised code.
         self._n_lanes, self._any_tree = n_lanes, any_tree
 
     def refuses(self, task: Task) -> str:
@@ -135,13 +164,12 @@ class PlanarEngine:
     def record(self, episodes: Episodes) -> tuple[Outcome, list[Float64]]:
         """Simulate every row and keep its positions: per row (length + 1, nq)."""
         outcome, trace = self._run(episodes, 1, record=True)
-        assert trace is not None
         return outcome, [row[: length + 1] for row, length in zip(trace, outcome.lengths.tolist(), strict=True)]
 
     def close(self) -> None:
         """Nothing is kept between calls."""
 
-    def _run(self, episodes: Episodes, n_threads: int, record: bool) -> tuple[Outcome, Float64 | None]:
+    def _run(self, episodes: Episodes, n_threads: int, record: bool) -> tuple[Outcome, Float64]:
         robot, network, n = _robot(episodes.task), episodes.network, len(episodes)
         limit = min(episodes.horizon or robot.n_steps, robot.n_steps)
         rules = robot.rules.copy()
@@ -149,7 +177,7 @@ class PlanarEngine:
         position, velocity = robot.initial_states(episodes.seed)
         returns, lengths, diverged = np.zeros(n), np.zeros(n, np.int32), np.zeros(n, np.uint8)
         sums = np.zeros((n, 2, network.n_observations)) if episodes.gather_statistics else None
-        trace = np.zeros((n, limit + 1, robot.model.n_dofs)) if record else None
+        trace = np.zeros((n if record else 0, limit + 1, robot.model.n_dofs))
         _native.planar_episodes(
             robot.model.description,
             rules,
@@ -172,7 +200,7 @@ class PlanarEngine:
             lengths,
             diverged,
             sums,
-            trace,
+            trace if record else None,
             max(1, min(n_threads, n)),
             self._n_lanes,
             self._any_tree,

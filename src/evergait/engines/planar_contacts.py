@@ -48,7 +48,7 @@ class Mixed:
 
 
 def mix(model: Any, first: int, second: int) -> Mixed:
-    """MuJoCo's rules: the higher priority decides; among equals condim and friction are the larger, solver parameters blend."""
+    """MuJoCo's rules: higher priority decides; among equals the larger condim and friction count, the rest blends."""
     margin = float(model.geom_margin[first] + model.geom_margin[second])
     priority = model.geom_priority[first], model.geom_priority[second]
     if priority[0] != priority[1]:

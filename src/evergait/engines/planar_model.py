@@ -1,7 +1,7 @@
 """Compile an mjModel into the flat description that native/planar_model.h reads; refuse what does not fit, by name.
 
-Everything is read off the pose at `qpos0`, where all joint angles are zero and every link's frame is parallel to the world's:
-vectors in a link's frame are then plain differences of world positions.
+Everything is read off the pose at `qpos0`, where all joint angles are zero and every link's frame is parallel to the
+world's: vectors in a link's frame are then plain differences of world positions.
 """
 
 import math
@@ -29,7 +29,7 @@ class PlanarModel:
 
 
 class Frame:
-    """The plane of motion: e1 forward, e2 up, and the normal about which (e1, e2) angles count positive, e2 towards e1."""
+    """The plane of motion: forward, up, and the normal about which angles count positive, from up to forward."""
 
     def __init__(self, model: Any, data: Any) -> None:
         hinges = [j for j in range(model.njnt) if model.jnt_type[j] == int(mujoco.mjtJoint.mjJNT_HINGE)]

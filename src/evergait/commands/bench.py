@@ -1,0 +1,52 @@
+"""`evergait bench`: environment steps per second of every engine, on the same candidates, interleaved."""
+
+import dataclasses
+from dataclasses import dataclass
+
+from evergait.bench import measure
+from evergait.commands.base import print_json, print_table
+from evergait.data import require
+from evergait.run import default_threads
+from evergait.tasks import parse_task
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Compare the engines' speed: one generation from a policy that survives, the same candidates for every engine."""
+
+    tasks: tuple[str, ...] = ("Hopper-v5", "Swimmer-v5", "Walker2d-v5", "HalfCheetah-v5")
+    """Tasks to measure."""
+    engines: tuple[str, ...] = ("planar", "mujoco", "python", "envpool")
+    """Engines to measure; `python` is Gymnasium's own loop on one core, `envpool` is used if installed."""
+    threads: int = 0
+    """Threads of every engine but `python`; 0 uses all cores."""
+    population: int = 768
+    """Candidates in the generation; slow engines simulate a part of it."""
+    rounds: int = 3
+    """How often each engine has its turn; the best counts."""
+    json: bool = False
+    """Print JSON, for programs."""
+
+    def run(self) -> int:
+        """Measure and print."""
+        require(self.population >= 2, "population", self.population, "at least 2")
+        require(self.rounds >= 1, "rounds", self.rounds, "at least 1")
+        n_threads = self.threads or default_threads()
+        speeds = list(
+            measure([parse_task(t) for t in self.tasks], list(self.engines), n_threads, self.population, self.rounds)
+        )
+        if self.json:
+            print_json([dataclasses.asdict(speed) for speed in speeds])
+            return 0
+        rows = [
+            (
+                s.task,
+                s.engine,
+                s.threads,
+                round(s.env_steps_per_s),
+                f"{s.ratio_to_mujoco:.1f}×" if s.ratio_to_mujoco else "",
+            )
+            for s in speeds
+        ]
+        print_table("Environment steps per second", ["task", "engine", "threads", "steps/s", "to mujoco"], rows)
+        return 0

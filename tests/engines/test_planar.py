@@ -1,0 +1,147 @@
+"""The planar engine against MuJoCo, step by step and by episode; its refusals; what it does with nonsense."""
+
+import dataclasses
+
+import mujoco
+import numpy as np
+import pytest
+
+from evergait.engines import planar
+from evergait.engines.mujoco import MujocoEngine
+from evergait.engines.planar_model import compile_model
+from evergait.tasks import Task, parse_task
+from evergait.types import EvergaitError
+from planar_reference import (
+    TASKS,
+    environment,
+    episodes,
+    mujoco_steps,
+    random_states,
+    relative_error,
+    smallest_separation,
+    tighten,
+)
+
+VARIANTS = ("Hopper-v5@gravity=0.3,friction=0.4", "Walker2d-v5@mass=1.7,strength=0.6", "HalfCheetah-v5@gravity=2.0")
+
+
+@pytest.mark.parametrize("name", TASKS + VARIANTS)
+def test_one_step_equals_mujoco(name: str) -> None:
+    task = parse_task(name)
+    env = environment(task)
+    model = tighten(env.model)
+    states = random_states(model, 300, seed=1)
+    *expected, bad = mujoco_steps(model, states, env.frame_skip)
+    error = relative_error(planar.step(task, *states), tuple(expected))
+    for row in np.flatnonzero(~(error <= 1e-9) & ~bad):
+        # Two capsules whose axes cross: the nearest points coincide and the contact's normal is a matter of rounding.
+        assert smallest_separation(model, [x[row] for x in states], env.frame_skip) < 1e-6, (row, error[row])
+
+
+@pytest.mark.parametrize("name", ["Hopper-v5", "Walker2d-v5@mass=1.5", "Swimmer-v5", *TASKS[-2:]])
+def test_episodes_equal_the_mujoco_engine(name: str) -> None:
+    request = dataclasses.replace(episodes(name, horizon=25), gather_statistics=True, healthy_bonus=0.5)
+    ours, theirs = planar.PlanarEngine().run(request, 2), MujocoEngine().run(request, 2)
+    np.testing.assert_array_equal(ours.lengths, theirs.lengths)
+    np.testing.assert_allclose(ours.returns, theirs.returns, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(ours.statistics, theirs.statistics, rtol=1e-5, atol=1e-4)
+
+
+def test_observation_noise_and_normalisation_as_in_the_mujoco_engine() -> None:
+    request = episodes("Walker2d-v5@observation_noise=0.1,reset_noise=2.0", horizon=20)
+    n = request.network.n_observations
+    network = dataclasses.replace(request.network, mean=np.linspace(-0.1, 0.1, n), scale=np.linspace(0.5, 2, n))
+    request = dataclasses.replace(request, network=network)
+    ours, theirs = planar.PlanarEngine().run(request, 1), MujocoEngine().run(request, 1)
+    np.testing.assert_allclose(ours.returns, theirs.returns, rtol=1e-6, atol=1e-6)
+
+
+def test_records_positions() -> None:
+    request = episodes("Hopper-v5", n=5)
+    outcome, traces = planar.PlanarEngine().record(request)
+    assert [len(trace) - 1 for trace in traces] == outcome.lengths.tolist()
+    env = environment(request.task)
+    env.reset(seed=int(request.seed[0]))
+    np.testing.assert_array_equal(traces[0][0], env.data.qpos)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
+def test_nonsense_diverges_and_harms_no_neighbour(bad: float) -> None:
+    task = Task("Hopper-v5")
+    model = environment(task).model
+    states = random_states(model, 16, seed=2)
+    calm = planar.step(task, *states)
+    for array in states:
+        spoilt = [x.copy() for x in states]
+        target = spoilt[[x is array for x in states].index(True)]
+        target[5] = bad
+        after = planar.step(task, *spoilt)
+        for one, other in zip(calm, after, strict=True):
+            np.testing.assert_array_equal(np.delete(one, 5, axis=0), np.delete(other, 5, axis=0))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e30])
+def test_a_policy_of_nonsense_is_reported_as_diverged(bad: float) -> None:
+    request = episodes("Swimmer-v5", n=9, horizon=10)
+    request.theta[:] = bad
+    outcome = planar.PlanarEngine().run(request, 2)
+    assert (outcome.diverged == np.isnan(outcome.returns)).all()
+    assert outcome.diverged.all() or bad == 1e30
+
+
+def test_supports_and_refuses_by_name() -> None:
+    assert all(planar.supports(Task(name)) for name in TASKS)
+    assert "Ant-v5" in planar.PlanarEngine().refuses(Task("Ant-v5"))
+    assert not planar.supports(Task("CartPole-v1"))
+
+
+HEAD, TAIL = '<mujoco><worldbody><geom type="plane" size="9 9 9"/><body pos="0 0 1">', "</body></worldbody></mujoco>"
+SLIDES = '<joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1"/><joint name="turn" axis="0 1 0"/>'
+
+
+@pytest.mark.parametrize(
+    ("inside", "reason"),
+    [
+        ('<freejoint/><geom size=".1"/>', "free joints are not supported"),
+        (SLIDES + '<geom name="crate" type="box" size=".1 .1 .1"/>', "geom 'crate': box is not supported"),
+        (SLIDES + '<geom size=".1" condim="6"/>', "condim 6 is not supported"),
+        ('<joint name="tilt" axis="0 1 1"/><geom size=".1"/>', "joint 'tilt': its axis is not x, y or z"),
+        ('<joint axis="0 1 0" frictionloss="1"/><geom size=".1"/>', "dry joint friction is not supported"),
+        ('<joint axis="0 1 0"/><joint name="s" type="slide" axis="1 0 0"/><geom size=".1"/>', "a slide below a hinge"),
+    ],
+)
+def test_refuses_models_outside_the_subset(inside: str, reason: str) -> None:
+    with pytest.raises(EvergaitError) as caught:
+        compile_model(mujoco.MjModel.from_xml_string(HEAD + inside + TAIL))
+    assert reason in str(caught.value)
+
+
+USERS_ROBOT = """<mujoco><option timestep="0.003" integrator="{integrator}" impratio="2"/>
+<default><geom type="capsule" friction="0.8" condim="3" margin="0.002" solref="0.03 0.8"/>
+<joint axis="0 1 0" damping="0.3" armature="0.02" limited="true" range="-100 100" stiffness="2" springref="10"/>
+</default>
+<worldbody><geom type="plane" size="9 9 9"/><geom fromto="1 0 0.3 2 0 0.6" size="0.05"/>
+<body pos="0 0 0.9"><joint type="slide" axis="-1 0 0" limited="false" stiffness="0"/>
+<joint type="slide" axis="0 0 1" limited="false" stiffness="0"/><joint limited="false" stiffness="0" axis="0 -1 0"/>
+<geom fromto="-.2 0 0 .3 0 0.1" size="0.06"/><body pos="0.1 0 0.1"><geom type="sphere" size="0.1" pos="0 0 0.1"/></body>
+<body pos="-.2 0 0" euler="0 -30 0"><joint name="a"/><geom fromto="0 0 0 0 0 -.4" size="0.04"/>
+<body pos="0 0 -.4"><joint name="b" axis="0 -1 0"/><geom fromto="0 0 0 .1 0 -.3" size="0.03"/></body></body>
+<body pos=".3 0 0.1"><joint name="c"/><geom fromto="0 0 0 0 0 -.5" size="0.04"/>
+<body pos="0 0 -.5"><joint name="d"/><geom type="sphere" size="0.08" pos="0 0 -.1"/></body></body></body></worldbody>
+<actuator><motor joint="a" gear="30" ctrllimited="true" ctrlrange="-1 1"/><motor joint="d" gear="-10"/></actuator>
+</mujoco>"""
+
+
+@pytest.mark.parametrize("integrator", ["RK4", "Euler"])
+def test_a_users_robot_whose_branches_touch(integrator: str) -> None:
+    model = tighten(mujoco.MjModel.from_xml_string(USERS_ROBOT.format(integrator=integrator)))
+    random = np.random.default_rng(0)
+    n = 400
+    position = np.hstack([random.uniform([-1, -1.0, -3], [2, 0.5, 3], (n, 3)), random.uniform(-2, 2, (n, 4))])
+    states = position, random.uniform(-5, 5, (n, 7)), random.uniform(-1.5, 1.5, (n, 2))
+    *expected, bad = mujoco_steps(model, states, 2)
+    ours = planar.step_model(compile_model(model), *states, n_frames=2)
+    error = relative_error(ours, tuple(expected))
+    for row in np.flatnonzero(~(error <= 1e-9) & ~bad):
+        assert smallest_separation(model, [x[row] for x in states], 2) < 1e-6, (row, error[row])
+    assert (error <= 1e-9).mean() > 0.8
