@@ -15,7 +15,7 @@ from evergait.names import nearest
 from evergait.optimizers import Optimizer, Plain
 from evergait.policy import Policy, PolicyConfig
 from evergait.shaping import Shaping
-from evergait.tasks import Task, parse_stream, parse_task
+from evergait.tasks import Task, is_registered, parse_stream, parse_task
 from evergait.types import EvergaitError
 
 FORMAT = 1
@@ -108,7 +108,7 @@ class Config:
         assert policy.n_parameters  # noqa: S101 - asks Gymnasium for every task's spaces, which refuses what has none
         names = [task.name for task in policy.tasks]
         for name, factor in self.healthy_bonus.items():
-            if name not in names:
+            if name not in names and not is_registered(parse_task(name)):  # a preset may speak of more than this stream
                 raise EvergaitError(f"healthy_bonus: the run has no task {name!r}{nearest(name, names)}")
             require(factor >= 0, f"healthy_bonus.{name}", factor, "at least 0")
         for task in policy.tasks:

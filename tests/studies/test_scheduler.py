@@ -18,6 +18,7 @@ from evergait.studies.base import read_study
 from evergait.studies.cells import study_cells
 from evergait.studies.commands import print_plan, print_status, run_study
 from evergait.studies.folder import load_results
+from evergait.studies.pool import Pool
 from evergait.studies.progress import Progress
 from evergait.studies.results import Results
 from evergait.studies.scheduler import Scheduler, ThisProcess
@@ -61,14 +62,15 @@ def test_common_phases_are_trained_once(tiny: Path, tmp_path: Path) -> None:
     assert len(list((tmp_path / "phases").iterdir())) == 6
 
 
-def test_a_study_killed_at_any_moment_ends_in_the_same_bytes(tiny: Path, trained: Results, tmp_path: Path) -> None:
-    tiny.write_text(tiny.read_text().replace("generations = 4", "generations = 30"))
+@pytest.mark.parametrize("n_kills", [3, pytest.param(10, marks=pytest.mark.prove)])
+def test_a_study_killed_at_any_moment_ends_in_the_same_bytes(tiny: Path, tmp_path: Path, n_kills: int) -> None:
+    tiny.write_text(tiny.read_text().replace("generations = 4", f"generations = {10 * n_kills}"))
     run_study(tiny, tmp_path / "whole", threads=1, artifacts=False)
-    chance = random.Random(0)
+    chance = random.Random(n_kills)
     script = tmp_path / "study.py"
     script.write_text(COMMAND)
     command = [sys.executable, str(script), str(tiny), str(tmp_path / "killed"), "2"]
-    for _ in range(3):
+    for _ in range(n_kills):
         process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
         try:
@@ -177,3 +179,22 @@ def test_plan_and_status_speak(tiny: Path, trained: Results) -> None:
     assert "6 different ones of 10; 6 are done" in text
     assert "6 different ones of 10; 0 are done" in text
     assert "12 done" in text
+
+
+def test_a_process_that_dies_fails_its_phase_and_is_replaced(tiny: Path, tmp_path: Path) -> None:
+    node = next(iter(Tree.build(study_cells(read_study(tiny))).nodes.values()))
+    pool, watcher = Pool(tmp_path, 1, 1, 30.0), Counting(tmp_path)
+    (tmp_path / "phases").mkdir()
+    try:
+        watcher.started(node)
+        pool.start(node)
+        assert not pool.is_free()
+        ((process, _),) = pool._busy.values()
+        process.kill()
+        (ended,) = pool.wait(watcher)
+        assert "SIGKILL" in ended.reason
+        pool.start(node)
+        (ended,) = pool.wait(watcher)
+        assert not ended.reason
+    finally:
+        pool.close()

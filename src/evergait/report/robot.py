@@ -9,7 +9,6 @@ import numpy as np
 
 from evergait.report.geometry import camera_for, ground_height, moves_freely, project, skeleton
 from evergait.tasks import Task, make
-from evergait.tasks.quiet import hushed
 from evergait.tasks.variants import apply_to_environment, has_model
 from evergait.types import EvergaitError, Float64, Int64
 
@@ -27,8 +26,7 @@ class Robot:
     @staticmethod
     def of(task: Task) -> "Robot":
         """The task's robot; what MuJoCo does not simulate has none."""
-        with hushed(task):
-            env = make(task)
+        env = make(task)
         if not has_model(env):
             env.close()
             raise EvergaitError(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from evergait.report.groups import Band
 from evergait.report.summary import number
+from evergait.studies.claims import study_claims
 from evergait.studies.results import Results
 
 NAMES = {
@@ -40,8 +41,6 @@ class Verdict:
 
 def claims_of(results: Results) -> list[Verdict]:
     """The paper's claims that this study can speak to."""
-    from evergait.studies.claims import study_claims
-
     found = []
     for claim in study_claims(results):
         if claim.estimate is None:
@@ -56,7 +55,7 @@ def claims_of(results: Results) -> list[Verdict]:
 
 def tables_of(results: Results) -> list[Table]:
     """All tables of a study, as text."""
-    from evergait.studies.artifacts import all_tables
+    from evergait.studies.artifacts import all_tables  # here, for it brings matplotlib along
 
     return [
         Table(table.caption, table.columns, tuple(tuple(map(table.text, row)) for row in table.rows))

@@ -10,7 +10,7 @@ from evergait.stats import bootstrap_interval, interquartile_mean
 from evergait.studies.gather import finished
 from evergait.studies.results import Entry, Results
 from evergait.studies.roles import find_roles
-from evergait.studies.style import Picture, condition_colours, panels, say_nothing, short
+from evergait.studies.style import Picture, condition_colours, legend_below, panels, say_nothing, short
 from evergait.studies.tables import budget_orders, by_order
 
 Pair = tuple[str, str]
@@ -39,7 +39,7 @@ def pairwise_figure(results: Results, kind: str) -> Picture:
     arrow, label = ("←", "BWT") if kind == "backward" else ("→", "FWT")
     measured = {name: pairs for name in results.conditions if (pairs := pairwise(results, name, kind))}
     every = sorted({pair for pairs in measured.values() for pair in pairs})
-    figure, axes = panels(1, 1, width=max(4.0, 1.1 * len(every)), height=2.6)
+    figure, axes = panels(1, 1, width=max(4.5, 1.5 * len(every)), height=2.6)
     if not measured:
         say_nothing(axes[0], "No stream of two or more tasks is finished yet.")
     else:
@@ -49,6 +49,7 @@ def pairwise_figure(results: Results, kind: str) -> Picture:
         }
         grouped_bars(axes[0], [f"{short(a)}{arrow}{short(b)}" for a, b in every], bars, results.conditions)
         axes[0].set_ylabel(label)
+        legend_below(figure, axes[0])
     caption = f"Pairwise {label}: mean over the orders in which the first task comes before the second, ± their spread"
     return Picture(f"pairwise-{label.lower()}", caption, figure)
 
@@ -70,7 +71,6 @@ def grouped_bars(
     axes.axhline(0, color="0.3", linewidth=0.8)
     axes.set_xticks(range(len(labels)), labels)
     axes.grid(visible=False, axis="x")
-    axes.legend()
 
 
 def over_seeds(entries: Sequence[Entry], results: Results, measure: Callable[[Metrics], float]) -> tuple[float, ...]:
@@ -102,6 +102,7 @@ def budget_interference_figure(results: Results) -> Picture:
     bars = {name: [_interference(results, name, orders[0], i) for i in range(len(tasks))] for name in shown}
     grouped_bars(axes[0], [f"{task} (position {i + 1})" for i, task in enumerate(tasks)], bars, results.conditions)
     axes[0].set_ylabel("Int")
+    legend_below(figure, axes[0])
     return Picture("interference-budgets", f"Interference at acquisition per replay budget on {orders[0]}", figure)
 
 
@@ -120,4 +121,5 @@ def heads_interference_figure(results: Results) -> Picture:
         labels = [order.replace(" > ", "\n> ") for order in orders]
         grouped_bars(panel, labels, bars, results.conditions)
         panel.set_ylabel(f"Int at position {stage + 1}")
+    legend_below(figure, axes[0])
     return Picture("interference-heads", caption, figure)

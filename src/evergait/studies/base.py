@@ -32,6 +32,7 @@ from evergait.config import Config, config_from_data
 from evergait.data import from_data, require, to_data, to_toml
 from evergait.files import read_bytes
 from evergait.names import nearest
+from evergait.studies.table import file_name
 from evergait.tasks import Task, all_orders, parse_stream, parse_task
 from evergait.types import EvergaitError
 
@@ -199,6 +200,10 @@ def _from_tables(data: dict[str, Any], where: str) -> Study:
         raise EvergaitError("conditions: there is none; a study needs at least one, such as [conditions.naive]")
     if SINGLE in conditions:
         raise EvergaitError(f"conditions.{SINGLE}: is the name of the single-task baselines; choose another")
+    files: dict[str, str] = {}
+    for name in conditions:
+        if (other := files.setdefault(file_name(name), name)) != name:
+            raise EvergaitError(f"conditions.{name}: its files would have the names of those of {other!r}; rename it")
     for name, scale in scales.items():
         for condition, table in _table(scale.get("conditions", {}), f"scales.{name}.conditions").items():
             if condition not in conditions:

@@ -9,7 +9,7 @@ from evergait.metrics import Metrics
 from evergait.stats import bootstrap_interval, interquartile_mean
 from evergait.studies.results import Entry, Results
 from evergait.studies.roles import find_roles
-from evergait.studies.style import Picture, panels, say_nothing, short, task_colours
+from evergait.studies.style import Picture, legend_below, panels, say_nothing, short, task_colours
 from evergait.studies.table import file_name
 from evergait.studies.tables import budget_orders, by_order
 from evergait.types import Float64
@@ -69,7 +69,7 @@ def condition_figure(results: Results, condition: str, what: Curve, name: str, l
     """All orders of a condition, a panel each."""
     orders = by_order(results, condition)
     n_columns = min(len(orders), 2)
-    figure, axes = panels(-(-len(orders) // n_columns), n_columns)
+    figure, axes = panels(-(-len(orders) // n_columns), n_columns, height=2.0 if len(orders) > 1 else 2.8)
     for i, (order, entries) in enumerate(orders.items()):
         draw_curves(axes[i], results, entries, what)
         axes[i].set_title(order)
@@ -78,7 +78,7 @@ def condition_figure(results: Results, condition: str, what: Curve, name: str, l
         axes[i].set_ylabel(label)
     for empty in axes[len(orders) :]:
         empty.set_axis_off()
-    axes[0].legend()
+    legend_below(figure, axes[0])
     caption = f"{label} of {condition}; dashed lines are task switches"
     return Picture(f"{name}-{file_name(condition)}", caption, figure)
 
@@ -108,7 +108,7 @@ def budgets_figure(results: Results) -> Picture:
         panel.set_title(condition)
         panel.set_xlabel("generation")
         panel.set_ylabel("normalised return R̂")
-        panel.legend()
+    legend_below(figure, axes[0])
     return Picture("budgets", f"Replay budgets on {orders[0]}" if orders else "Replay budgets", figure)
 
 

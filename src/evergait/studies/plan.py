@@ -67,8 +67,8 @@ def steps_per_second(config: Config, task: Task, n_threads: int) -> float:
     """Measured: candidates of the first generation, twice as many each time until it takes a moment."""
     policy = config.build_policy()
     workers, engine = LocalWorkers(n_threads), engine_name(config.engine, task)
-    n_pairs, seconds, n_steps = n_threads, 0.0, 0
-    while seconds < MEASURE_SECONDS:
+
+    def simulate(n_pairs: int) -> tuple[int, float]:
         request = Episodes(
             task,
             policy.network(task, Statistics.empty(policy.tasks)),
@@ -82,8 +82,14 @@ def steps_per_second(config: Config, task: Task, n_threads: int) -> float:
         )
         begun = time.perf_counter()
         n_steps = int(workers.run(engine, request).lengths.sum())
-        seconds = time.perf_counter() - begun
-        n_pairs *= 2  # the first time is slow, for models are loaded at first use
+        return n_steps, time.perf_counter() - begun
+
+    n_pairs = n_threads
+    simulate(n_pairs)  # models are loaded at first use
+    n_steps, seconds = simulate(n_pairs)
+    while seconds < MEASURE_SECONDS:
+        n_pairs *= 2
+        n_steps, seconds = simulate(n_pairs)
     return n_steps / seconds
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from evergait.studies.plane import plane_data
 from evergait.studies.results import Results
-from evergait.studies.style import Picture, condition_colours, panels, say_nothing, short, task_colours
+from evergait.studies.style import Picture, condition_colours, legend_below, panels, say_nothing, short, task_colours
 
 LINES = ("-", "--")
 
@@ -34,5 +34,5 @@ def plane_figure(results: Results, measure: bool = True, threads: int | None = N
             panel.annotate(short(other), (x, y), xytext=(5, 5), textcoords="offset points", color=colours[other])
         panel.set_title(short(task))
         panel.grid(visible=False)
-    axes[0].legend(loc="lower left")
+    legend_below(figure, axes[0])
     return Picture("plane", caption, figure)

@@ -80,6 +80,13 @@ def panels(n_rows: int, n_columns: int, width: float = 3.2, height: float = 2.0)
     return figure, list(axes.flat)
 
 
+def legend_below(figure: Figure, axes: Axes) -> None:
+    """One legend for all panels, where it hides nothing."""
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
+
+
 def say_nothing(axes: Axes, words: str) -> None:
     """An honest empty panel."""
     axes.set_axis_off()

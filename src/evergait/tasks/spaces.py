@@ -55,6 +55,11 @@ def spaces(task: Task) -> Spaces:
     return Spaces(n_observations, action.shape[0], False, 0, middle, half, n_steps)
 
 
+def is_registered(task: Task) -> bool:
+    """Whether Gymnasium knows the task's id."""
+    return task.id in gymnasium.registry
+
+
 def make(task: Task) -> gymnasium.Env[object, object]:
     """`gymnasium.make` for a task's id, without its variant, with errors that speak."""
     try:

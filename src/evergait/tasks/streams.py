@@ -27,9 +27,7 @@ STREAMS: dict[str, tuple[Task, ...]] = {
     **{"".join(task.id[0].lower() for task in order): order for order in PAPER_ORDERS},
     "hsh": (HOPPER, SWIMMER, HOPPER),
     "gravity": tuple(parse_task(f"Hopper-v5@gravity={g}") for g in (1.0, 0.5, 1.5)),
-    "seasons": tuple(
-        parse_task(name) for name in ("Walker2d-v5", "Walker2d-v5@ice", "Walker2d-v5@heavy", "Walker2d-v5")
-    ),
+    "seasons": (WALKER2D, parse_task("Walker2d-v5@ice"), parse_task("Walker2d-v5@heavy"), WALKER2D),
 }
 
 
