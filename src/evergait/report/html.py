@@ -114,7 +114,7 @@ def render_gait(task: str, colour: int, label: str, run: Run, robot: dict[str, A
         "task": colour,
         "starts": {str(colour): 0},
     }
-    page = {"robots": [colour], "messages": [], "stills": [strobe(robot, gait, colour, label)], "alone": True}
+    page = {"robots": [colour], "messages": [], "stills": [still(robot, gait, colour, label)], "alone": True}
     return render("play.html", data, title=f"{short(task)}, {label}", tasks=names, **page)
 
 
@@ -138,16 +138,16 @@ def player_data(tasks: Sequence[str], catalogue: Catalogue, starts: Starts) -> d
 
 def player_page(tasks: Sequence[str], catalogue: Catalogue, starts: Starts) -> dict[str, Any]:
     """What the player's template reads: who can be watched, and stills for readers without JavaScript."""
-    stills = [Markup(""), Markup("")]
+    stills = [{"picture": Markup(""), "caption": ""}] * 2
     if starts and catalogue.shelves:
         task = max(starts, key=lambda task: starts[task][0])
         moments = catalogue.shelves[starts[task][1]]["moments"]
         offered = [moment for moment in moments if task in moment["gaits"]]
         learnt = [moment for moment in offered if task in moment["learnt"]] or offered
         for i, moment in enumerate((learnt[0], offered[-1])):
-            label = f"{short(tasks[task])}, {moment['label']}"
-            gait = catalogue.gaits[moment["gaits"][task]]
-            stills[i] = strobe(catalogue.robots[task], gait, task, label)
+            shelf = catalogue.shelves[starts[task][1]]
+            label = f"{short(tasks[task])}, {shelf['condition']}, {moment['label']}"
+            stills[i] = still(catalogue.robots[task], catalogue.gaits[moment["gaits"][task]], task, label)
     return {
         "robots": sorted(catalogue.robots),
         "shelves": catalogue.shelves,
@@ -155,6 +155,13 @@ def player_page(tasks: Sequence[str], catalogue: Catalogue, starts: Starts) -> d
         "stills": stills,
         "alone": False,
     }
+
+
+def still(robot: dict[str, Any], gait: dict[str, Any], task: int, label: str) -> dict[str, Any]:
+    """A picture of a gait and what it shows."""
+    ending = {"terminated": ", ended early"}.get(gait["ended"], "")
+    caption = f"{label}: return {gait['return']:.0f} in {gait['seconds']:.1f} s{ending}"
+    return {"picture": strobe(robot, gait, task, label), "caption": caption}
 
 
 def render(template: str, data: dict[str, Any], **page: Any) -> str:
