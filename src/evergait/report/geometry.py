@@ -62,7 +62,7 @@ class Skeleton:
     radius: Float64
     round_ends: tuple[bool, ...]
     far: tuple[bool, ...]
-    """Which segments are coloured unlike the first one in the model: the other leg, drawn behind and paler."""
+    """Which segments belong to the other leg, drawn behind and paler."""
 
     def ends(self, data: Any) -> Float64:
         """(n, 2, 3) the segments' ends in the world, from a state whose kinematics are computed."""
@@ -81,8 +81,7 @@ def skeleton(model: Any, camera: Camera, moving: bool) -> Skeleton:
     geoms = np.flatnonzero(drawn & (~fixed if moving else fixed))
     parts = [_segment(model, data, int(geom), camera) for geom in geoms]
     axis, half_length, radius, round_ends = zip(*parts, strict=True) if parts else ((), (), (), ())
-    colours = model.geom_rgba[geoms]
-    far = [bool(camera.planar and np.any(colour != colours[0])) for colour in colours]
+    far = [camera.planar and _is_far(model, data, geoms, place) for place in range(len(geoms))]
     return Skeleton(
         geoms.astype(np.int64),
         np.array(axis, np.int64),
@@ -91,6 +90,13 @@ def skeleton(model: Any, camera: Camera, moving: bool) -> Skeleton:
         tuple(round_ends),
         tuple(far),
     )
+
+
+def _is_far(model: Any, data: Any, geoms: Array, place: int) -> bool:
+    """Whether an earlier geom lies in the same place at rest but has another colour: the other leg."""
+    mine, others = geoms[place], geoms[:place]
+    twins = others[np.all(np.isclose(data.geom_xpos[others], data.geom_xpos[mine]), axis=1)]
+    return any(not np.array_equal(model.geom_rgba[mine], model.geom_rgba[twin]) for twin in twins)
 
 
 def _segment(model: Any, data: Any, geom: int, camera: Camera) -> tuple[int, float, float, bool]:

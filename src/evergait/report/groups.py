@@ -66,6 +66,12 @@ def group_entries(results: Results) -> list[Group]:
     return sorted(groups, key=lambda group: group.condition == "single")
 
 
+def without_unfinished(groups: Sequence[Group]) -> list[Group]:
+    """Leave out streams that are not trained to their end, where a condition has others that are."""
+    done = {group.condition for group in groups if group.is_done}
+    return [group for group in groups if group.is_done or group.condition not in done]
+
+
 @dataclass(frozen=True)
 class Band:
     """Interquartile mean over seeds with its 95 % bootstrap interval; with one seed all three are the same."""

@@ -4,7 +4,6 @@ import base64
 import functools
 import hashlib
 import importlib.resources
-import importlib.util
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +16,10 @@ import evergait
 from evergait.report import curves, redo, transfer
 from evergait.report.catalogue import Catalogue
 from evergait.report.escape import script_json
-from evergait.report.groups import Group, group_entries
+from evergait.report.groups import Group, group_entries, without_unfinished
 from evergait.report.still import strobe
 from evergait.report.summary import Summary, headline, number, percent, short, summarise
-from evergait.report.tables import Table, Verdict, claims_of, measures_table, tables_of
+from evergait.report.tables import claims_of, tables_of
 from evergait.run import Run
 from evergait.studies.results import Results, order_name
 
@@ -30,12 +29,15 @@ SCRIPTS = ("core.js", "chart.js", "gait.js", "player.js", "page.js")
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "1 4", "12 4", "5 2 1 2", "3 3")
 """Line styles, by task; the same as in assets/core.js."""
 
+CAP = 2.0
+"""R̂ beyond this is drawn at the edge, with its number: one lucky task must not squeeze all the others."""
 Starts = dict[int, tuple[float, int]]
 
 
 def render_report(results: Results, cache: Path | None = None) -> str:
     """The whole report as HTML."""
-    groups = group_entries(results)
+    everything = group_entries(results)
+    groups = without_unfinished(everything)
     tasks = all_tasks(groups)
     streams = [group for group in groups if group.condition != "single"] or groups
     summaries = summarise(groups)
@@ -46,7 +48,7 @@ def render_report(results: Results, cache: Path | None = None) -> str:
     any_end = any(row.end is not None for summary in summaries for row in summary.rows)
     backward, forward = transfer.pairwise(streams, "backward"), transfer.pairwise(streams, "forward")
     interference = transfer.interference(streams) if any(group.n_stages > 1 for group in streams) else []
-    claims, tables = claims_and_tables(results, streams)
+    claims, tables = (claims_of(results), tables_of(results)) if groups else ([], [])
     values = [v for s in summaries for row in s.rows for v in (row.learnt, *row.learnt_values, *row.end_values)]
     page = {
         "title": results.title,
@@ -58,8 +60,10 @@ def render_report(results: Results, cache: Path | None = None) -> str:
         "any_end": any_end,
         "any_forward": bool(forward),
         "advice": advice(groups, summaries),
+        "n_unfinished": len(everything) - len(groups),
         "best_source": _source(results),
-        "domain": domain(values, 0.0, 1.0),
+        "domain": domain([min(value, CAP) for value in values], 0.0, 1.0),
+        "cap": CAP,
         "panels": panels,
         "orders": list(dict.fromkeys(group.order for group in groups)),
         "many_seeds": any(len(group.entries) > 1 for group in groups),
@@ -110,16 +114,8 @@ def render_gait(task: str, colour: int, label: str, run: Run, robot: dict[str, A
         "task": colour,
         "starts": {str(colour): 0},
     }
-    page = {"robots": [colour], "messages": [], "stills": [strobe(robot, gait, colour, label)], "alone": True}
+    page = {"robots": [colour], "messages": [], "stills": [still(robot, gait, colour, label)], "alone": True}
     return render("play.html", data, title=f"{short(task)}, {label}", tasks=names, **page)
-
-
-def claims_and_tables(results: Results, streams: Sequence[Group]) -> tuple[list[Verdict], list[Table]]:
-    """What the study declares; before studies have tables of their own, the measures of every condition."""
-    if importlib.util.find_spec("evergait.studies.tables"):
-        return claims_of(results), tables_of(results)
-    measures = measures_table(transfer.measures(streams))
-    return [], [measures] if measures else []
 
 
 def all_tasks(groups: Sequence[Group]) -> tuple[str, ...]:
@@ -142,16 +138,16 @@ def player_data(tasks: Sequence[str], catalogue: Catalogue, starts: Starts) -> d
 
 def player_page(tasks: Sequence[str], catalogue: Catalogue, starts: Starts) -> dict[str, Any]:
     """What the player's template reads: who can be watched, and stills for readers without JavaScript."""
-    stills = [Markup(""), Markup("")]
+    stills = [{"picture": Markup(""), "caption": ""}] * 2
     if starts and catalogue.shelves:
         task = max(starts, key=lambda task: starts[task][0])
         moments = catalogue.shelves[starts[task][1]]["moments"]
         offered = [moment for moment in moments if task in moment["gaits"]]
         learnt = [moment for moment in offered if task in moment["learnt"]] or offered
         for i, moment in enumerate((learnt[0], offered[-1])):
-            label = f"{short(tasks[task])}, {moment['label']}"
-            gait = catalogue.gaits[moment["gaits"][task]]
-            stills[i] = strobe(catalogue.robots[task], gait, task, label)
+            shelf = catalogue.shelves[starts[task][1]]
+            label = f"{short(tasks[task])}, {shelf['condition']}, {moment['label']}"
+            stills[i] = still(catalogue.robots[task], catalogue.gaits[moment["gaits"][task]], task, label)
     return {
         "robots": sorted(catalogue.robots),
         "shelves": catalogue.shelves,
@@ -159,6 +155,13 @@ def player_page(tasks: Sequence[str], catalogue: Catalogue, starts: Starts) -> d
         "stills": stills,
         "alone": False,
     }
+
+
+def still(robot: dict[str, Any], gait: dict[str, Any], task: int, label: str) -> dict[str, Any]:
+    """A picture of a gait and what it shows."""
+    ending = {"terminated": ", ended early"}.get(gait["ended"], "")
+    caption = f"{label}: return {gait['return']:.0f} in {gait['seconds']:.1f} s{ending}"
+    return {"picture": strobe(robot, gait, task, label), "caption": caption}
 
 
 def render(template: str, data: dict[str, Any], **page: Any) -> str:
@@ -240,7 +243,7 @@ def domain(values: Sequence[float], low: float, high: float) -> tuple[float, flo
 def bar_domain(charts: Sequence[transfer.Chart]) -> tuple[float, float]:
     """The range of bars, whiskers included, the same for all conditions."""
     values = [value for chart in charts for bar in chart.bars for value in (bar.value, bar.low, bar.high)]
-    return domain(values, -0.1, 0.1)
+    return domain([min(max(value, -CAP), CAP) for value in values], -0.1, 0.1)
 
 
 def ticks(bounds: tuple[float, float], wanted: int = 5) -> list[float]:

@@ -1,7 +1,7 @@
 """Everything that is needed to do it again: commands, versions, seeds, settings."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 
@@ -10,11 +10,12 @@ from evergait.studies.results import Entry, Results
 
 @dataclass(frozen=True)
 class Setting:
-    """The config of one condition on one order, and the phases that its first seed is made of."""
+    """The config of one condition, and the phases of each of its runs."""
 
     title: str
     toml: str
-    phases: tuple[str, ...]
+    phases: tuple[tuple[str, tuple[str, ...]], ...]
+    """(order and seed, hashes of the phases)."""
 
 
 def commands(results: Results) -> list[str]:
@@ -70,11 +71,15 @@ def _values(identities: object, key: str) -> str:
 
 
 def settings(entries: Sequence[Entry]) -> list[Setting]:
-    """One config per condition and order; seeds differ in nothing else."""
-    first: dict[tuple[str, str], Entry] = {}
+    """One config per condition: its runs differ only in stream and seed, or else are listed on their own."""
+    together: dict[tuple[str, str], list[Entry]] = {}
     for entry in entries:
-        first.setdefault((entry.condition, entry.order), entry)
-    return [
-        Setting(f"{condition}, {order}", entry.run.config.to_toml(), tuple(phase.name for phase in entry.run.phases))
-        for (condition, order), entry in first.items()
-    ]
+        common = replace(entry.run.config, stream=(), seed=0).to_toml()
+        together.setdefault((entry.condition, common), []).append(entry)
+    found = []
+    for (condition, _), alike in together.items():
+        phases = tuple(
+            (f"{entry.order}, seed {entry.seed}", tuple(phase.name for phase in entry.run.phases)) for entry in alike
+        )
+        found.append(Setting(f"{condition}, as trained on {alike[0].order}", alike[0].run.config.to_toml(), phases))
+    return found

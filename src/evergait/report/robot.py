@@ -7,7 +7,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from evergait.report.geometry import camera_for, ground_height, moves_freely, project, skeleton
+from evergait.report.geometry import ELEVATION, camera_for, ground_height, moves_freely, project, skeleton
 from evergait.tasks import Task, make
 from evergait.tasks.variants import apply_to_environment, has_model
 from evergait.types import EvergaitError, Float64, Int64
@@ -70,8 +70,8 @@ class Robot:
             corners += [(ends - radius).reshape(-1, 2), (ends + radius).reshape(-1, 2)]
         points = np.concatenate(corners)
         low, high = points.min(axis=0), points.max(axis=0)
-        if self.ground is not None:
-            low[1] = min(low[1], self.ground)
+        if self._floor:
+            low[1] = min(low[1], self._floor[0])
         margin = 0.16 * max(high - low)
         return np.stack([low - margin, high + margin])
 
@@ -80,12 +80,20 @@ class Robot:
         """Metres per unit of recorded positions: below a pixel in any picture that we draw."""
         return round(float(np.max(self.bounds[1] - self.bounds[0])) / 2500, 8)
 
-    @cached_property
+    @property
     def ground(self) -> float | None:
-        """Height of the floor, if it is seen from its edge and near the robot."""
+        """Height up to which the picture shows floor, if there is one near the robot that is not seen from above."""
+        return self._floor[1] if self._floor else None
+
+    @cached_property
+    def _floor(self) -> tuple[float, float] | None:
+        """Heights in the picture of the floor's near and far edge; seen obliquely, it goes on behind the robot."""
         height = ground_height(self.model, self.camera)
-        lowest = float(project(self.camera, self.skeleton.ends(self._at_rest()))[..., 1].min())
-        return None if height is None or lowest - height > 1.0 else height
+        ends = project(self.camera, self.skeleton.ends(self._at_rest()))
+        if height is None or float(ends[..., 1].min()) - height > 1.0:
+            return None
+        depth = 0.0 if self.camera.planar else float(np.sin(ELEVATION)) * float(np.ptp(ends[..., 0]))
+        return height - depth / 2, height + depth / 2
 
     def _at_rest(self) -> Any:
         data = mujoco.MjData(self.model)

@@ -40,6 +40,8 @@ class Summary:
     rows: tuple[Row, ...]
     n_orders: int
     n_seeds: int
+    together: bool = False
+    """Whether all tasks were learnt in one phase."""
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -57,21 +59,19 @@ class Summary:
 
     def sentence(self) -> str:
         """What happened, in words and measured numbers; the condition's name is left to the page."""
-        parts = []
-        for row in self.rows:
-            name = short(row.task)
-            if row.learnt < LEARNT:
-                parts.append(f"hardly learnt {name} ({number(row.learnt)})")
-            elif row.end is None:
-                parts.append(f"learnt {name} to {number(row.learnt)}{self._why_no_end()}")
-            elif row.end > row.learnt:
-                parts.append(f"learnt {name} to {number(row.learnt)} and ended even higher, at {number(row.end)}")
-            else:
-                parts.append(f"learnt {name} to {number(row.learnt)} and kept {percent(row.kept)} of it")
-        return "; ".join(parts) + "."
+        parts = [self._part(row, "" if place else " of R*") for place, row in enumerate(self.rows)]
+        text = "; ".join(parts)
+        return f"learnt {text}{', all at once' if self.together else ''}."
 
-    def _why_no_end(self) -> str:
-        return ", with no task after it" if len(self.rows) > 1 else ""
+    def _part(self, row: Row, unit: str) -> str:
+        name, learnt = short(row.task), f"{number(row.learnt)}{unit}"
+        if row.learnt < LEARNT:
+            return f"{name} hardly at all ({learnt})"
+        if row.end is None:
+            return f"{name} to {learnt}" if self.together or len(self.rows) == 1 else f"{name}, the last, to {learnt}"
+        if row.end > row.learnt:
+            return f"{name} to {learnt}, and ended even higher, at {number(row.end)}"
+        return f"{name} to {learnt}, and kept {percent(row.kept)} of it"
 
 
 def summarise(groups: Sequence[Group]) -> list[Summary]:
@@ -89,7 +89,8 @@ def summarise(groups: Sequence[Group]) -> list[Summary]:
         if left_out := sum(group.n_seeds_left_out for group in mine):
             notes.append(f"{left_out} runs that are less far are left out")
         n_seeds = max(len(group.entries) for group in mine)
-        summaries.append(Summary(condition, rows, len(mine), n_seeds, tuple(notes)))
+        together = len(rows) > 1 and all(len(learning) > 1 for group in mine for learning in group.learning)
+        summaries.append(Summary(condition, rows, len(mine), n_seeds, together, tuple(notes)))
     return summaries
 
 

@@ -1,31 +1,12 @@
-"""Tables as the page shows them: a title, columns and rows of text, whoever made them."""
+"""The study's claims and tables as the page shows them: words only."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evergait.report.groups import Band
 from evergait.report.summary import number
+from evergait.studies.artifacts import all_tables
 from evergait.studies.claims import study_claims
 from evergait.studies.results import Results
-
-NAMES = {
-    "average_performance": "R̂ at the end",
-    "average_backward_transfer": "avg BWT",
-    "average_forward_transfer": "avg FWT",
-    "maximum_forgetting": "max forgetting",
-    "gem_backward_transfer": "BWT (GEM)",
-    "gem_forward_transfer": "FWT (GEM)",
-}
-
-
-@dataclass(frozen=True)
-class Table:
-    """What a page or a file can show as a table."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
+from evergait.studies.table import Table, Value
 
 
 @dataclass(frozen=True)
@@ -53,29 +34,27 @@ def claims_of(results: Results) -> list[Verdict]:
     return found
 
 
-def tables_of(results: Results) -> list[Table]:
-    """All tables of a study, as text."""
-    from evergait.studies.artifacts import all_tables  # here, for it brings matplotlib along
+@dataclass(frozen=True)
+class TextTable:
+    """Rows of text under columns."""
 
-    return [
-        Table(table.caption, table.columns, tuple(tuple(map(table.text, row)) for row in table.rows))
-        for table in all_tables(results)
-    ]
-
-
-def measures_table(measures: Sequence[tuple[str, dict[str, Band]]]) -> Table | None:
-    """Every measure of every condition, over its orders and seeds."""
-    names = [name for name in NAMES if any(name in values for _, values in measures)]
-    if not names:
-        return None
-    rows = tuple((condition, *(_cell(values.get(name)) for name in names)) for condition, values in measures)
-    many = any(band.n_seeds > 1 for _, values in measures for band in values.values())
-    note = "interquartile means over orders and seeds, 95 % bootstrap intervals" if many else "one run each"
-    return Table("Measures of every condition", ("condition", *(NAMES[name] for name in names)), rows, note)
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
 
 
-def _cell(band: Band | None) -> str:
-    if band is None:
-        return "–"
-    interval = f" [{number(float(band.low))}, {number(float(band.high))}]" if band.n_seeds > 1 else ""
-    return f"{number(float(band.middle))}{interval}"
+def tables_of(results: Results) -> list[TextTable]:
+    """All tables of a study, without columns that have no value; the claims have a section of their own."""
+    found = []
+    for table in all_tables(results):
+        if table.name == "claims":
+            continue
+        kept = [i for i in range(len(table.columns)) if any(row[i] is not None for row in table.rows)]
+        rows = tuple(tuple(_text(table, row[i]) for i in kept) for row in table.rows)
+        found.append(TextTable(table.caption, tuple(table.columns[i] for i in kept), rows))
+    return found
+
+
+def _text(table: Table, value: Value) -> str:
+    text = table.text(value)
+    return text.replace("-", "−") if isinstance(value, float) else text

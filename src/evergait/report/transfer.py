@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evergait.report.groups import Band, Group, band, spread
+from evergait.report.groups import Group, spread
 from evergait.report.summary import short
 
 
@@ -121,18 +121,3 @@ def interference(groups: Sequence[Group]) -> list[Chart]:
         if bars:
             charts.append(Chart(condition, tuple(bars)))
     return charts
-
-
-def measures(groups: Sequence[Group]) -> list[tuple[str, dict[str, Band]]]:
-    """Condition → the run's own measures (`Metrics.summary`), over all its orders and seeds."""
-    found = []
-    for condition in dict.fromkeys(group.condition for group in groups):
-        rows: dict[str, list[float]] = {}
-        for group in groups:
-            if group.condition == condition and all(len(learning) == 1 for learning in group.learning):
-                for metrics in group.metrics:
-                    for name, value in metrics.summary().items():
-                        rows.setdefault(name, []).append(value)
-        if rows:
-            found.append((condition, {name: band(np.array(values)) for name, values in rows.items()}))
-    return found

@@ -26,10 +26,12 @@ def frames(robot: dict[str, Any], gait: dict[str, Any], colour: int = 0) -> Iter
     middle = poses[:, 0, :4].reshape(-1, 2, 2).mean(axis=1)
     reach = max(1, round(robot["frameRate"] / 4))
     kernel = np.ones(2 * reach + 1) / (2 * reach + 1)
-    calm = np.stack([np.convolve(np.pad(axis, reach, mode="edge"), kernel, "valid") for axis in middle.T], axis=1)
+    whole = poses[..., :4].reshape(len(poses), -1, 2).mean(axis=1)
+    calm = np.stack([np.convolve(np.pad(axis, reach, mode="edge"), kernel, "valid") for axis in whole.T], axis=1)
     for number, pose in enumerate(poses):
         seconds = min(number / robot["frameRate"], gait["seconds"])
-        text = f"{seconds:.1f} s   {middle[number, 0] - middle[0, 0]:.1f} m   return {scores[number]:.0f}"
+        way = f"   {middle[number, 0] - middle[0, 0]:.1f} m" if robot["planar"] else ""  # seen obliquely, it is shorter
+        text = f"{seconds:.1f} s{way}   return {scores[number]:.0f}"
         if number == len(poses) - 1 and gait["ended"] == "terminated":
             text += "   ended early"
         yield _picture(robot, pose, calm[number], COLOURS[colour % len(COLOURS)], text)
@@ -53,7 +55,7 @@ def _picture(robot: dict[str, Any], pose: Float64, centre: Float64, colour: str,
         y = place(0, robot["ground"])[1]
         draw.rectangle((0, y, width, height), GROUND)
         draw.line((0, y, width, y), LINE, FINER)
-    if robot["follow"]:
+    if robot["follow"] and robot["planar"]:
         reach = width / scale / 2
         for metre in range(int(np.ceil(x0 - reach)), int(np.floor(x0 + reach)) + 1):
             x, y = place(metre, robot["ground"] if robot["ground"] is not None else 0.0)

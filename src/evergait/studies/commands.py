@@ -110,8 +110,10 @@ def print_plan(
         "phases": f"{plan.n_phases} different ones of {sum(len(c.phases) for c in cells)}; {plan.n_done} are done",
         "episodes": f"{plan.left.n_episodes:,}",
         "environment steps": f"at most {steps:,}",
-        "measured": ", ".join(f"{task.name} {speed:,.0f} steps/s" for task, speed in plan.speed.items()) or "nothing",
-        "time": f"at most about {duration(plan.seconds)} on {n_threads} threads, if every episode runs to its end",
+        "measured": ", ".join(f"{task.name} {s.steps_per_second:,.0f} steps/s" for task, s in plan.speed.items())
+        or "nothing",
+        "time": f"{duration(plan.least_seconds)} to {duration(plan.most_seconds)} on {n_threads} threads: episodes as "
+        "short as at the start, or all to their end",
     }
     for name, value in lines.items():
         console.print(f"{name + ':':19}{value}", markup=False, highlight=False, soft_wrap=True)

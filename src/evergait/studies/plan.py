@@ -63,10 +63,20 @@ def phase_cost(config: Config, stage: Stage) -> Cost:
     return Cost(sum(n_episodes.values()), steps)
 
 
-def steps_per_second(config: Config, task: Task, n_threads: int) -> float:
-    """Measured: candidates of the first generation, twice as many each time until it takes a moment."""
+@dataclass(frozen=True)
+class Speed:
+    """What a short measurement says of a task."""
+
+    steps_per_second: float
+    survival: float
+    """Mean length of the first candidates' episodes as a share of the longest; it rises as they learn."""
+
+
+def measure_speed(config: Config, task: Task, n_threads: int) -> Speed:
+    """Candidates of the first generation, twice as many each time until it takes a moment."""
     policy = config.build_policy()
     workers, engine = LocalWorkers(n_threads), engine_name(config.engine, task)
+    horizon = min(episode_steps(config, task), 200)
 
     def simulate(n_pairs: int) -> tuple[int, float]:
         request = Episodes(
@@ -78,7 +88,7 @@ def steps_per_second(config: Config, task: Task, n_threads: int) -> float:
             pair=np.repeat(np.arange(n_pairs, dtype=np.uint32), 2),
             sign=np.tile(np.array([1, -1], np.float32), n_pairs),
             seed=np.arange(2 * n_pairs, dtype=np.uint32),
-            horizon=min(episode_steps(config, task), 200),
+            horizon=horizon,
         )
         begun = time.perf_counter()
         n_steps = int(workers.run(engine, request).lengths.sum())
@@ -90,7 +100,9 @@ def steps_per_second(config: Config, task: Task, n_threads: int) -> float:
     while seconds < MEASURE_SECONDS:
         n_pairs *= 2
         n_steps, seconds = simulate(n_pairs)
-    return n_steps / seconds
+    mean_length = n_steps / (2 * n_pairs)
+    survival = 1.0 if mean_length == horizon else mean_length / episode_steps(config, task)
+    return Speed(n_steps / seconds, survival)
 
 
 @dataclass(frozen=True)
@@ -100,18 +112,23 @@ class Plan:
     n_phases: int
     n_done: int
     left: Cost
-    speed: Mapping[Task, float]
-    """Measured environment steps per second."""
+    speed: Mapping[Task, Speed]
 
     @property
-    def seconds(self) -> float:
-        """Expected, if every episode runs to its end."""
-        return sum(n / self.speed[task] for task, n in self.left.n_steps.items())
+    def most_seconds(self) -> float:
+        """If every episode runs to its end."""
+        return sum(n / self.speed[task].steps_per_second for task, n in self.left.n_steps.items())
+
+    @property
+    def least_seconds(self) -> float:
+        """If episodes stay as short as they are before anything is learnt."""
+        steps = {task: n * self.speed[task].survival for task, n in self.left.n_steps.items()}
+        return sum(n / self.speed[task].steps_per_second for task, n in steps.items())
 
 
 def make_plan(tree: Tree, store: PhaseStore, n_threads: int) -> Plan:
     """Count what the store does not have yet, and measure this machine on its tasks."""
     missing: list[Node] = [node for name, node in tree.nodes.items() if not store.folder(name).is_done()]
     left = Cost.total(phase_cost(node.config, node.phase.stage) for node in missing)
-    speed = {task: steps_per_second(missing[0].config, task, n_threads) for task in left.n_steps}
+    speed = {task: measure_speed(missing[0].config, task, n_threads) for task in left.n_steps}
     return Plan(len(tree.nodes), len(tree.nodes) - len(missing), left, speed)

@@ -11,6 +11,8 @@ function niceTicks(low, high, wanted) {
   return { ticks, digits: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) };
 }
 
+const CAP = 2;  // as in html.py: one task far beyond R* must not flatten all other lines
+
 // One scale for all panels of a measure: otherwise they cannot be compared.
 function sharedDomain(panels, measure) {
   let low = measure === "backward" ? -0.5 : 0;
@@ -18,7 +20,7 @@ function sharedDomain(panels, measure) {
   for (const panel of panels) {
     for (const line of panel.lines[measure]) {
       for (const values of [line.y, line.low || [], line.high || []]) {
-        for (const y of values) if (isNumber(y)) [low, high] = [Math.min(low, y), Math.max(high, y)];
+        for (const y of values) if (isNumber(y)) [low, high] = [Math.min(low, Math.max(y, -CAP)), Math.max(high, Math.min(y, CAP))];
       }
     }
   }
@@ -118,7 +120,10 @@ class Chart {
       const fits = Math.floor((to - from) / 6.2);
       const text = stage.label.length > fits ? stage.label.slice(0, Math.max(1, fits - 1)) : stage.label;
       return [
-        svg("path", { d: `M${from + 2} 15H${to - 2}`, stroke: colourOf(stage.tasks[0]), "stroke-width": 2 }),
+        ...stage.tasks.map((task, i) => {
+          const share = (to - from - 4) / stage.tasks.length;
+          return svg("path", { d: `M${from + 2 + i * share} 15h${share}`, stroke: colourOf(task), "stroke-width": 2 });
+        }),
         svg("text", { class: "stage", x: (from + to) / 2, y: 10, "text-anchor": "middle" }, [svg("title", {}, stage.label), text]),
       ];
     });

@@ -49,13 +49,17 @@ class Gait {
     return [(m[at] + m[at + 2]) / 2, (m[at + 1] + m[at + 3]) / 2];
   }
 
-  // A calm camera: the mean of where the robot is over half a second around now.
+  // A calm camera: the mean of where all parts are over half a second around now.
   camera(frame) {
-    const reach = Math.round(this.robot.frameRate / 4);
+    const reach = Math.round(this.robot.frameRate / 4), { motion, channels, stride } = this;
     let x = 0, y = 0, n = 0;
     for (let f = Math.round(frame) - reach; f <= Math.round(frame) + reach; f++) {
-      const [cx, cy] = this.centre(clamp(f, 0, this.frames - 1));
-      x += cx; y += cy; n += 1;
+      const at = clamp(f, 0, this.frames - 1) * channels;
+      for (let c = at; c < at + channels; c += stride) {
+        x += motion[c] + motion[c + 2];
+        y += motion[c + 1] + motion[c + 3];
+        n += 2;
+      }
     }
     return [x / n, y / n];
   }
@@ -115,7 +119,7 @@ class Stage {
       c.fillStyle = resolved("--muted");
       c.strokeStyle = resolved("--line-strong");
       c.beginPath(); c.moveTo(0, y); c.lineTo(width, y); c.stroke();
-      if (!robot.follow) return;
+      if (!robot.follow || !robot.planar) return;
       for (let x = Math.ceil((cx - reach) / step) * step; x < cx + reach; x += step) {
         c.beginPath(); c.moveTo(X(x), y); c.lineTo(X(x), y + 6); c.stroke();
         c.fillText(`${format(x, 0)} m`, X(x), y + 18);

@@ -43,8 +43,7 @@ class Side {
     this.gait = index === undefined ? null : this.player.gait(index);
     if (!this.gait) return;
     const { record } = this.gait, name = this.player.data.tasks[this.player.task];
-    const text = `${name}, ${this.shelf.condition}, ${moment.label}: ${this.gait.outcome()}, return ${format(record.return, 0)}, ` +
-      `${format(this.gait.distance(this.gait.frames - 1), 1)} m`;
+    const text = `${name}, ${this.shelf.condition}, ${moment.label}: ${this.gait.outcome()}, return ${format(record.return, 0)}`;
     this.stage.canvas.setAttribute("aria-label", text);
     $(".outcome", this.root).textContent = `${this.gait.outcome()} \u00b7 return ${format(record.return, 0)}`;
     $(".episode", this.root).textContent = `seed ${this.shelf.seed}, evaluation episode ${record.episode + 1} (the median one)`;
@@ -55,7 +54,8 @@ class Side {
     this.stage.draw(this.gait, seconds, this.player.task);
     if (!this.gait) return;
     const frame = this.gait.frameAt(seconds), over = seconds >= this.gait.duration - 1e-6;
-    $(".distance", this.root).textContent = `${format(this.gait.distance(frame), 1)} m`;
+    // Seen obliquely, a way looks shorter than it is: no number is better than a wrong one.
+    $(".distance", this.root).textContent = this.gait.robot.planar ? `${format(this.gait.distance(frame), 1)} m` : "";
     $(".score", this.root).textContent = `return ${format(this.gait.score[Math.round(frame)], 0)}`;
     $(".fell", this.root).hidden = !(over && this.gait.fell(seconds));
   }
