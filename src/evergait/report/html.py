@@ -40,6 +40,7 @@ def render_report(results: Results, cache: Path | None = None) -> str:
     groups = without_unfinished(everything)
     tasks = all_tasks(groups)
     streams = [group for group in groups if group.condition != "single"] or groups
+    sequences = [group for group in streams if all(len(learning) == 1 for learning in group.learning)]
     summaries = summarise(groups)
     catalogue = Catalogue(tasks, cache)
     catalogue.fill(groups)
@@ -48,7 +49,13 @@ def render_report(results: Results, cache: Path | None = None) -> str:
     any_end = any(row.end is not None for summary in summaries for row in summary.rows)
     backward, forward = transfer.pairwise(streams, "backward"), transfer.pairwise(streams, "forward")
     interference = transfer.interference(streams) if any(group.n_stages > 1 for group in streams) else []
-    claims, tables = (claims_of(results), tables_of(results)) if groups else ([], [])
+    tables = tables_of(results) if groups else []
+    # The claims are about streams: a study of one task has nothing to say about them.
+    claims = (
+        claims_of(results)
+        if sequences and all(len(group.entries[0].run.config.stages()) > 1 for group in sequences)
+        else []
+    )
     values = [v for s in summaries for row in s.rows for v in (row.learnt, *row.learnt_values, *row.end_values)]
     page = {
         "title": results.title,

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from evergait.report.summary import number
-from evergait.studies.artifacts import all_tables
 from evergait.studies.claims import study_claims
 from evergait.studies.results import Results
 from evergait.studies.table import Table, Value
+from evergait.studies.tables import extrema_tables, multi_task_table, runs_table, single_task_table, summary_table
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,16 @@ class TextTable:
 
 def tables_of(results: Results) -> list[TextTable]:
     """All tables of a study, without columns that have no value; the claims have a section of their own."""
+    tables = [
+        summary_table(results),
+        single_task_table(results),
+        multi_task_table(results),
+        *extrema_tables(results),
+        runs_table(results),
+    ]
     found = []
-    for table in all_tables(results):
-        if table.name == "claims":
+    for table in tables:
+        if not table.rows:
             continue
         kept = [i for i in range(len(table.columns)) if any(row[i] is not None for row in table.rows)]
         rows = tuple(tuple(_text(table, row[i]) for i in kept) for row in table.rows)
