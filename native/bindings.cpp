@@ -1,7 +1,5 @@
 // The only file that knows Python. Python checks shapes and names errors; this file trusts them, lets go of the GIL
 // and writes into arrays that it is given or has just made.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -11,24 +9,15 @@
 #include <stdexcept>
 #include <string>
 
+#include "arrays.h"
 #include "kernels.h"
 #include "threads.h"
 
-namespace nb = nanobind;
 using namespace evergait;
 
 namespace evergait {
 void bind_planar(nb::module_& m, const char* isa);  // planar_bindings.cpp
 }
-
-template <class T>
-using In1 = nb::ndarray<const T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using In2 = nb::ndarray<const T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out1 = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out2 = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 namespace {
 

@@ -1,29 +1,14 @@
 // The planar engine as Python sees it; like bindings.cpp, it trusts its arguments and lets go of the GIL.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
 #include <nanobind/stl/optional.h>
 
 #include <cstring>
 #include <optional>
 
+#include "arrays.h"
 #include "planar_kernels.h"
 #include "threads.h"
 
-namespace nb = nanobind;
-
 namespace evergait {
-
-template <class T>
-using In1 = nb::ndarray<const T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using In2 = nb::ndarray<const T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out1 = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out3 = nb::ndarray<T, nb::numpy, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out2 = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 void bind_planar(nb::module_& m, const char* isa) {
   const PlanarKernels* kernels = &baseline::planar_kernels;
@@ -31,6 +16,7 @@ void bind_planar(nb::module_& m, const char* isa) {
   if (!std::strcmp(isa, "avx2")) kernels = &avx2::planar_kernels;
   if (!std::strcmp(isa, "avx512")) kernels = &avx512::planar_kernels;
 #endif
+  m.attr("PLANAR_LANES") = nb::make_tuple(kernels->fewest_lanes, kernels->native_lanes);
 
   m.def(
       "planar_step",

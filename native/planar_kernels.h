@@ -7,7 +7,7 @@ namespace evergait {
 
 struct PlanarOptions {
   const double* description;   // see planar_model.h
-  int n_lanes;                 // 1, 2, 4, 8; 0: as many as a register holds
+  int n_lanes;                 // fewest_lanes or native_lanes below; 0: the latter
   bool any_tree;               // do not use code specialised for Gymnasium's robots (for tests: it must not matter)
 };
 
@@ -63,6 +63,7 @@ struct EpisodeJob {
 struct PlanarKernels {
   void (*step)(const StepJob&);
   void (*episodes)(const EpisodeJob&);
+  int fewest_lanes, native_lanes;
 };
 
 namespace baseline { extern const PlanarKernels planar_kernels; }

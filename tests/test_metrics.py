@@ -94,6 +94,14 @@ def test_normaliser_prefers_the_studys_own_baselines() -> None:
     assert "single-task phases of this study (Hopper-v5)" in own.source
 
 
+def test_a_task_without_positive_returns_is_not_turned_upside_down() -> None:
+    stages = [ledger(0, "Reacher-v5", {"Reacher-v5": [-40, -10]})]
+    for baselines in (None, {"Reacher-v5": stages[0]}):
+        chosen = choose_normaliser(stages, baselines)
+        assert chosen["Reacher-v5"] == 1
+        assert chosen.source == "1, for no return is positive (Reacher-v5)"
+
+
 def test_published_numbers_ship() -> None:
     assert paper_single_task() == {"Hopper-v5": 3511.92, "Swimmer-v5": 362.21, "Walker2d-v5": 4680.66}
     assert len(paper_multi_task()) == 2

@@ -5,6 +5,7 @@ from evergait.types import Float32, Float64, Int32, Int64, UInt32
 
 ISA: str
 MAX_WIDTH: int
+PLANAR_LANES: tuple[int, int]
 
 def words(seed: int, generation: int, purpose: int, index: int, n: int) -> UInt32: ...
 def normals(seed: int, generation: int, purpose: int, index: int, begin: int, end: int) -> Float32: ...

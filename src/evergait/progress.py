@@ -32,19 +32,18 @@ def sparkline(values: list[float], width: int = 24) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time for people.
+    """Seconds for people.
 
-    >>> duration(42), duration(3700), duration(200000)
-    ('42 s', '1 h 01 min', '2 d 07 h')
+    >>> duration(75), duration(3 * 86400 + 7200)
+    ('1 min 15 s', '3 d 2 h')
     """
-    whole = int(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    if whole < 7200 / 2:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    if whole < 2 * 86400:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{whole // 86400} d {whole % 86400 // 3600:02d} h"
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    left, words = round(seconds), list[str]()
+    for unit, size in units:
+        if left >= size and len(words) < 2:
+            words.append(f"{left // size} {unit}")
+            left %= size
+    return " ".join(words) or "0 s"
 
 
 class Progress:

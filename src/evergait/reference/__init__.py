@@ -33,7 +33,10 @@ def paper_extrema() -> list[dict[str, str]]:
 
 
 def choose_normaliser(ledgers: Sequence[Ledger], baselines: Mapping[str, Ledger] | None = None) -> Normaliser:
-    """R* of every task: from single-task phases where given, else the paper's, else the best that this run reached."""
+    """R* of every task: from single-task phases where given, else the paper's, else the best that this run reached.
+
+    Where that is not positive (Reacher's returns never are), dividing by it would turn better into worse: R* is 1 then.
+    """
     own = {task: float(ledger.curve(task).max()) for task, ledger in (baselines or {}).items()}
     published = paper_single_task()
     best: dict[str, float] = {}
@@ -44,7 +47,11 @@ def choose_normaliser(ledgers: Sequence[Ledger], baselines: Mapping[str, Ledger]
         elif task in published:
             best[task], source = published[task], "the paper's single-task runs"
         else:
-            reached = max(float(ledger.curve(task).max()) for ledger in ledgers)
-            best[task], source = (reached if reached > 0 else 1.0), "the best return of this run"
+            best[task], source = (
+                max(float(ledger.curve(task).max()) for ledger in ledgers),
+                "the best return of this run",
+            )
+        if best[task] <= 0:
+            best[task], source = 1.0, "1, for no return is positive"
         sources.setdefault(source, []).append(task)
     return Normaliser(best, "; ".join(f"{source} ({', '.join(tasks)})" for source, tasks in sources.items()))

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evergait.names import short
 from evergait.report.gait import Moment, Recorder, moments, recorder
 from evergait.report.groups import Group
-from evergait.report.summary import learnt_and_end, short
+from evergait.report.summary import learnt_and_end
 from evergait.tasks import parse_task, spaces
 from evergait.types import EvergaitError
 

@@ -6,10 +6,9 @@ from typing import Any
 
 from evergait.data import require
 from evergait.files import write_atomically
-from evergait.names import nearest
+from evergait.names import nearest, short
 from evergait.report.gait import Moment, moments, recorder
 from evergait.report.html import render_gait, render_report
-from evergait.report.summary import short
 from evergait.report.video import to_gif, to_mp4
 from evergait.run import Run
 from evergait.studies.results import Results

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from evergait.metrics import Metrics
+from evergait.names import short
 from evergait.report.groups import Band, Group
-from evergait.report.summary import short
 from evergait.types import Float64
 
 MEASURES = ("return", "backward", "forward")

@@ -13,12 +13,13 @@ import jinja2
 from markupsafe import Markup
 
 import evergait
+from evergait.names import short
 from evergait.report import curves, redo, transfer
 from evergait.report.catalogue import Catalogue
 from evergait.report.escape import script_json
 from evergait.report.groups import Group, group_entries, without_unfinished
 from evergait.report.still import strobe
-from evergait.report.summary import Summary, headline, number, percent, short, summarise
+from evergait.report.summary import Summary, headline, number, percent, summarise
 from evergait.report.tables import claims_of, tables_of
 from evergait.run import Run
 from evergait.studies.results import Results, order_name

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evergait.metrics import Metrics
+from evergait.names import short
 from evergait.report.groups import Group
 from evergait.stats import interquartile_mean
 
@@ -134,15 +135,6 @@ def headline(summaries: Sequence[Summary]) -> str:
     worst = min(told, key=lambda pair: pair[1] or 0.0)
     sentence = f"{best[0].condition} kept {percent(best[1])} of what it had learnt"
     return sentence if best is worst else f"{sentence}, {worst[0].condition} {percent(worst[1])}"
-
-
-def short(task: str) -> str:
-    """A task as people say it.
-
-    >>> short("Hopper-v5@gravity=0.5")
-    'Hopper@gravity=0.5'
-    """
-    return task.replace("-v5", "")
 
 
 def number(value: float) -> str:

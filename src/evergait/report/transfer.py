@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evergait.names import short
 from evergait.report.groups import Group, spread
-from evergait.report.summary import short
 
 
 @dataclass(frozen=True)

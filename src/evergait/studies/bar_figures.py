@@ -6,11 +6,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from evergait.metrics import Metrics
+from evergait.names import short
 from evergait.stats import bootstrap_interval, interquartile_mean
 from evergait.studies.gather import finished
 from evergait.studies.results import Entry, Results
 from evergait.studies.roles import find_roles
-from evergait.studies.style import Picture, condition_colours, legend_below, panels, say_nothing, short
+from evergait.studies.style import Picture, condition_colours, legend_below, panels, say_nothing
 from evergait.studies.tables import budget_orders, by_order
 
 Pair = tuple[str, str]

@@ -7,11 +7,12 @@ from typing import Literal
 import numpy as np
 
 from evergait.metrics import Metrics
-from evergait.studies.gather import MIN_SEEDS, Values, gather, later_interference
+from evergait.names import short
+from evergait.studies.gather import MIN_SEEDS, Values, finished, gather, later_interference
 from evergait.studies.results import Results
 from evergait.studies.roles import Roles, find_roles
 from evergait.studies.table import Table
-from evergait.studies.tables import budget_orders, short
+from evergait.studies.tables import budget_orders
 
 Verdict = Literal["holds", "does not hold", "too few seeds", "not measured"]
 
@@ -118,8 +119,11 @@ def study_claims(results: Results) -> list[Claim]:
 
 
 def _gather(results: Results, condition: str, measure: Callable[[Metrics], float]) -> Values | None:
-    values = gather(results, condition, measure) if condition else None
-    return values if values and values.values.size else None
+    """Of streams of several tasks; a single one has nothing to forget, transfer or interfere with."""
+    if not condition or any(len(entry.run.ledgers) < 2 for entry in finished(results, condition)):
+        return None
+    values = gather(results, condition, measure)
+    return values if values.values.size else None
 
 
 def _difference(results: Results, one: str, other: str, measure: Callable[[Metrics], float]) -> Values | None:

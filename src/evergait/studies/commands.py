@@ -11,6 +11,7 @@ import rich.table
 
 from evergait.data import require
 from evergait.files import locked
+from evergait.progress import duration
 from evergait.run import default_threads
 from evergait.signals import stop_at_safe_points
 from evergait.store import PhaseStore
@@ -19,7 +20,7 @@ from evergait.studies.cells import select_cells, study_cells
 from evergait.studies.folder import load_results, open_study
 from evergait.studies.plan import make_plan
 from evergait.studies.pool import Pool
-from evergait.studies.progress import Progress, duration
+from evergait.studies.progress import Progress
 from evergait.studies.results import Results
 from evergait.studies.scheduler import FAILURES, Hands, Scheduler, ThisProcess
 from evergait.studies.space import read_search

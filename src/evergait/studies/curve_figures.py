@@ -6,10 +6,11 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from evergait.metrics import Metrics
+from evergait.names import short
 from evergait.stats import bootstrap_interval, interquartile_mean
 from evergait.studies.results import Entry, Results
 from evergait.studies.roles import find_roles
-from evergait.studies.style import Picture, legend_below, panels, say_nothing, short, task_colours
+from evergait.studies.style import Picture, legend_below, panels, say_nothing, task_colours
 from evergait.studies.table import file_name
 from evergait.studies.tables import budget_orders, by_order
 from evergait.types import Float64

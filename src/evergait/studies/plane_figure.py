@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from evergait.names import short
 from evergait.studies.plane import plane_data
 from evergait.studies.results import Results
-from evergait.studies.style import Picture, condition_colours, legend_below, panels, say_nothing, short, task_colours
+from evergait.studies.style import Picture, condition_colours, legend_below, panels, say_nothing, task_colours
 
 LINES = ("-", "--")
 

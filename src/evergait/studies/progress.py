@@ -11,26 +11,12 @@ import rich.markup
 import rich.progress
 
 from evergait.files import write_json
+from evergait.progress import duration
 from evergait.studies.tree import Node
 
 RUNNING = "running.json"
 SECONDS_BETWEEN_LINES = 30.0
 SECONDS_BETWEEN_FILES = 2.0
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people.
-
-    >>> duration(75), duration(3 * 86400 + 7200)
-    ('1 min 15 s', '3 d 2 h')
-    """
-    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-    left, words = round(seconds), list[str]()
-    for unit, size in units:
-        if left >= size and len(words) < 2:
-            words.append(f"{left // size} {unit}")
-            left %= size
-    return " ".join(words) or "0 s"
 
 
 @dataclass

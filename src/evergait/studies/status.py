@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evergait.files import locked, read_json
+from evergait.progress import duration
 from evergait.store import PhaseFolder, PhaseStore
 from evergait.studies.folder import StoredCell, read_cells
-from evergait.studies.progress import RUNNING, duration
+from evergait.studies.progress import RUNNING
 from evergait.studies.scheduler import FAILURES
 from evergait.types import EvergaitError
 

@@ -12,8 +12,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.figure import Figure
 
-from evergait.studies.results import order_name
-
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 KNOWN = {"Hopper-v5": 0, "Swimmer-v5": 1, "Walker2d-v5": 2, "HalfCheetah-v5": 3}
 """The paper's tasks have the same colour in every study."""
@@ -47,11 +45,6 @@ def condition_colours(conditions: Iterable[str]) -> dict[str, str]:
     """Condition → colour, in the order of the study; the tasks' colours come last."""
     ranked = (4, 5, 6, 3, 0, 1, 2, 7)
     return {name: OKABE_ITO[ranked[i % len(ranked)]] for i, name in enumerate(conditions)}
-
-
-def short(task: str) -> str:
-    """A task as figures write it."""
-    return order_name([task])
 
 
 @dataclass(frozen=True)

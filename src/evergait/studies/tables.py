@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from evergait.metrics import Metrics
+from evergait.names import short
 from evergait.reference import paper_extrema, paper_multi_task, paper_single_task
 from evergait.stats import interquartile_mean
 from evergait.studies.gather import finished, gather, later_interference
-from evergait.studies.results import Entry, Results, order_name
+from evergait.studies.results import Entry, Results
 from evergait.studies.roles import find_roles, reference_condition
 from evergait.studies.table import Table, Value, file_name
 
@@ -23,11 +24,6 @@ def compared(ours: float | None, paper: float | None) -> tuple[Value, Value, Val
 def over_seeds(values: Sequence[float]) -> float | None:
     """Interquartile mean; of one seed that is its value."""
     return interquartile_mean(np.array(values)) if values else None
-
-
-def short(task: str) -> str:
-    """A task as the paper writes it."""
-    return order_name([task])
 
 
 def single_task_table(results: Results) -> Table:
