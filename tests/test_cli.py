@@ -139,6 +139,17 @@ BAD = [
     (["eval", "OUT"], "is not a run's folder"),
     (["verify", "OUT"], "is not a run's folder"),
     (["export", "OUT"], "is not a run's folder"),
+    (["study", "run", "papre", "--out", "OUT"], "did you mean 'paper'"),
+    (["study", "run", "paper", "--scale", "minni", "--out", "OUT"], "did you mean 'mini'"),
+    (["study", "run", "demo", "--jobs", "0", "--out", "OUT"], "jobs: is 0"),
+    (["study", "run", "demo", "--only", "W>H", "--out", "OUT"], "W>H"),
+    (["study", "plan", "papre"], "did you mean 'paper'"),
+    (["study", "status", "OUT"], "OUT"),
+    (["report", "OUT"], "OUT"),
+    (["play", "OUT"], "is not a run's folder"),
+    (["tune", "missing.toml", "--out", "OUT"], "missing.toml"),
+    (["bench", "--population", "1"], "population: is 1; it must be at least 2"),
+    (["bench", "--tasks", "Hoper-v5"], "did you mean 'Hopper-v5'"),
     (["trian"], "train"),
 ]
 
@@ -153,7 +164,7 @@ def test_mistakes_are_told_in_a_sentence(
     except SystemExit as error:  # how the parser of flags ends
         code = error.code
     assert code == 2
-    assert message in capsys.readouterr().err.replace("\n", " ")
+    assert message.replace("OUT", str(out)) in capsys.readouterr().err.replace("\n", " ")
     assert not out.exists()
 
 

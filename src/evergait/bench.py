@@ -62,8 +62,15 @@ def survivor(task: Task, n_threads: int, n_generations: int = 60, n_pairs: int =
     return theta
 
 
-def measure(tasks: list[Task], engines: list[str], n_threads: int, n_rows: int, n_rounds: int) -> Iterator[Speed]:
-    """Time every engine on the same rows, interleaved, the best of all rounds; slow engines get fewer rows."""
+def measure(
+    tasks: list[Task],
+    engines: list[str],
+    n_threads: int,
+    n_rows: int,
+    n_rounds: int,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Iterator[Speed]:
+    """Time every engine on the same rows, interleaved, the best of all rounds; Python's own loops get fewer rows."""
     for task in tasks:
         theta = survivor(task, n_threads)
         full = generation(task, theta, n_rows, index=1_000_000)
@@ -72,14 +79,16 @@ def measure(tasks: list[Task], engines: list[str], n_threads: int, n_rows: int, 
             for name in engines:
                 if (run := _runner(name, task, n_threads)) is None:
                     continue
-                share = {"planar": 1, "mujoco": 8}.get(name, 48)
+                share = 48 if name in ("python", "envpool") else 1
                 request = full.rows(slice(0, max(2 * n_threads, n_rows // share)))
                 begin = time.perf_counter()
                 n_steps = int(run(request).lengths.sum())
-                best[name] = max(best.get(name, 0.0), n_steps / (time.perf_counter() - begin))
-        for name, speed in best.items():
+                speed = n_steps / (time.perf_counter() - begin)
+                best[name] = max(best.get(name, 0.0), speed)
+                tell(f"{task.name}, {name}: {n_steps:,} steps, {speed:,.0f} per second")
+        for name, reached in best.items():
             threads = 1 if name == "python" else n_threads
-            yield Speed(task.name, name, threads, speed, speed / best["mujoco"] if "mujoco" in best else None)
+            yield Speed(task.name, name, threads, reached, reached / best["mujoco"] if "mujoco" in best else None)
 
 
 def _runner(name: str, task: Task, n_threads: int) -> Callable[[Episodes], Outcome] | None:

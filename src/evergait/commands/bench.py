@@ -4,7 +4,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from evergait.bench import measure
-from evergait.commands.base import print_json, print_table
+from evergait.commands.base import errors, print_json, print_table
 from evergait.data import require
 from evergait.run import default_threads
 from evergait.tasks import parse_task
@@ -21,8 +21,8 @@ class Bench:
     threads: int = 0
     """Threads of every engine but `python`; 0 uses all cores."""
     population: int = 768
-    """Candidates in the generation; slow engines simulate a part of it."""
-    rounds: int = 3
+    """Candidates in the generation; Gymnasium's loop and EnvPool simulate a part of it."""
+    rounds: int = 2
     """How often each engine has its turn; the best counts."""
     json: bool = False
     """Print JSON, for programs."""
@@ -32,9 +32,12 @@ class Bench:
         require(self.population >= 2, "population", self.population, "at least 2")
         require(self.rounds >= 1, "rounds", self.rounds, "at least 1")
         n_threads = self.threads or default_threads()
-        speeds = list(
-            measure([parse_task(t) for t in self.tasks], list(self.engines), n_threads, self.population, self.rounds)
-        )
+        tasks = [parse_task(name) for name in self.tasks]
+
+        def tell(text: str) -> None:
+            errors.print(text, style="dim", markup=False)
+
+        speeds = list(measure(tasks, list(self.engines), n_threads, self.population, self.rounds, tell))
         if self.json:
             print_json([dataclasses.asdict(speed) for speed in speeds])
             return 0
