@@ -54,6 +54,9 @@ class Workers(Protocol):
 class WorkersChoice(Family):
     """A kind of workers and its options. It decides no bits, so it is no part of a run's config."""
 
+    def check(self) -> None:
+        """Raise EvergaitError for options that cannot work, before anything is started."""
+
     def start(self, n_threads: int) -> Workers:
         """Workers that are ready to run."""
         raise NotImplementedError

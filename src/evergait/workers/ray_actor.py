@@ -35,8 +35,8 @@ class Actor:
             if request is not None:
                 self._engine, self._episodes = unpack_request(request)
                 self._number = number
-            assert number == self._number, "a range of rows came before its request"
-            assert self._episodes is not None
+            if number != self._number or self._episodes is None:
+                raise RuntimeError("a range of rows came before its request")
             rows = self._episodes.rows(slice(begin, end))
             return pack_outcome(get_engine(self._engine).run(rows, self._n_threads))
         except EvergaitError as error:

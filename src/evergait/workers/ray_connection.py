@@ -7,6 +7,7 @@ import secrets
 import signal
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import ray
 import ray.exceptions
@@ -16,7 +17,7 @@ from evergait.types import EvergaitError
 
 OBJECT_STORE_BYTES = 128 * 2**20
 """Shared memory of a cluster of our own: a request is θ and a few counters, far less than Ray's default."""
-QUIET = {"log_to_driver": False, "logging_level": logging.ERROR}
+QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
 
 
 class Connection:
@@ -63,7 +64,9 @@ def _start(n_cpus: int) -> None:
         )
     address = ray.get_runtime_context().gcs_address
     if not address.startswith("127."):
-        raise EvergaitError(f"workers: Ray listens on {address} and not on loopback; join a cluster of your own instead")
+        raise EvergaitError(
+            f"workers: Ray listens on {address} and not on loopback; join a cluster of your own instead"
+        )
 
 
 @contextlib.contextmanager

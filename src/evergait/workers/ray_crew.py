@@ -21,10 +21,15 @@ from evergait.workers.ray import Ray
 from evergait.workers.ray_actor import Actor
 from evergait.workers.versions import difference, own_versions
 
-ENVIRONMENT = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """An actor's threads are the engine's; libraries must not add more."""
 MAX_FAILED_STARTS = 5
 log = logging.getLogger("evergait")
+
+
+def _nodes() -> list[dict[str, Any]]:
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return nodes
 
 
 @dataclass
@@ -85,7 +90,7 @@ class Crew:
         """Have as many actors as the machines that are alive have room for."""
         self._last_poll = time.monotonic()
         threads = self.options.actor_threads
-        rooms = (int(node["Resources"].get("CPU", 0)) // threads for node in ray.nodes() if node["Alive"])
+        rooms = (int(node["Resources"].get("CPU", 0)) // threads for node in _nodes() if node["Alive"])
         n_wanted = max(1, sum(rooms) // self.options.share)
         while len(self.members) < n_wanted:
             self._hire()

@@ -2,7 +2,8 @@
 
 A request is put into Ray's object store once; Ray copies it to every machine that asks for it, once. Actors pull ranges
 of rows, answers are placed by row, and everything that follows runs in the order of rows. A range that is lost with its
-actor is done again elsewhere: rows are pure functions of their counters, so it does not matter who does them, or how often.
+actor is done again elsewhere: rows are pure functions of their counters, so it does not matter who does them, or how
+often.
 """
 
 import dataclasses
