@@ -15,6 +15,8 @@ from evergait.workers import Ray, Workers
 os.environ["RAY_AUTH_MODE"] = "token"
 os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(16)
 
+NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_log_monitor": False}
+
 
 class SmallCluster:
     """Nodes, and at most one set of workers on them at a time: a second one would find no free processor."""
@@ -22,7 +24,7 @@ class SmallCluster:
     def __init__(self, folder: str) -> None:
         from ray.cluster_utils import Cluster
 
-        head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 * 2**20, "temp_dir": folder}
+        head = {**NODE, "include_dashboard": False, "no_monitor": True, "temp_dir": folder}
         self.cluster = Cluster(initialize_head=True, head_node_args=head)
         self.nodes: list[Any] = []
         self._workers: Workers | None = None
@@ -36,7 +38,7 @@ class SmallCluster:
 
     def add_node(self) -> None:
         """One more processor."""
-        self.nodes.append(self.cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20))
+        self.nodes.append(self.cluster.add_node(**NODE))
 
     def remove_node(self) -> None:
         """Kill a node with all that runs there."""
@@ -44,7 +46,7 @@ class SmallCluster:
 
     def workers(self, **changes: Any) -> Any:
         """Workers with these options; the ones from before, if they are the same."""
-        options = Ray(**{"address": self.address, "poll_seconds": 0.5, **changes})
+        options = Ray(**{"address": self.address, "poll_seconds": 0.5, "smallest_chunk": 4, **changes})
         if self._workers is None or self._options != options:
             self.free()
             self._workers, self._options = options.start(1), options
@@ -60,7 +62,7 @@ class SmallCluster:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[SmallCluster]:
     ray = pytest.importorskip("ray")
-    folder = tempfile.mkdtemp(prefix="r", dir="/tmp")  # noqa: S108 - names of sockets must be short
+    folder = tempfile.mkdtemp(prefix="r", dir="/tmp")  # names of sockets must be short
     small = SmallCluster(folder)
     small.add_node()
     small.add_node()

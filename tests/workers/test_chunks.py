@@ -40,7 +40,7 @@ def test_a_lost_range_comes_next_and_not_for_ever() -> None:
         assert chunks.take(1, 2) is first
     chunks.give_back(second, "the node left", is_at_fault=False)
     assert (chunks.take(1, 2), second.n_losses) == (second, 0)
-    with pytest.raises(EvergaitError, match="rows 0 to 33 were lost 3 times .* workers.retries is 2.*the node left"):
+    with pytest.raises(EvergaitError, match=r"rows 0 to 33 were lost 3 times .* workers.retries is 2.*the node left"):
         chunks.give_back(first, "the node left")
 
 

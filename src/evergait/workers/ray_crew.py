@@ -39,6 +39,7 @@ class Member:
     handle: Any
     state: Literal["starting", "ready", "refused"] = "starting"
     node: str = ""
+    process: int = 0
     chunks: deque[Chunk] = field(default_factory=deque)
     request: int = -1
     """Number of the latest request that it has."""
@@ -130,7 +131,7 @@ class Crew:
         other = difference(self._own_versions, hello["versions"], hello["host"])
         if other and is_strict:
             raise EvergaitError(f"workers: {other}; install the same versions everywhere, or bits would differ")
-        member.node = hello["node"]
+        member.node, member.process = hello["node"], hello["process"]
         member.state = "refused" if other else "ready"
         if other:  # it keeps its place, so that Ray starts no other actor there
             log.warning("a worker that joined is not used: %s", other)
