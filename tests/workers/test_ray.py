@@ -18,7 +18,9 @@ from evergait.cli import main
 from evergait.config import Config
 from evergait.engines import get_engine
 from evergait.run import Run, train
+from evergait.studies.commands import LOCAL, run_study
 from evergait.types import EvergaitError
+from evergait.workers import Ray
 from evergait.workers.versions import own_versions
 
 pytestmark = pytest.mark.xdist_group("ray")
@@ -156,6 +158,34 @@ def test_other_versions_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("evergait.workers.ray_crew.own_versions", lambda: {**own_versions(), "mujoco": "9.9.9"})
     with pytest.raises(EvergaitError, match=f"mujoco is 9.9.9 here and {theirs} on .*install the same versions"):
         cluster.workers()
+
+
+STUDY = """\
+title = "Two orders"
+tasks = ["InvertedPendulum-v5", "InvertedDoublePendulum-v5"]
+orders = "all"
+
+[base]
+pairs = 3
+generations = 2
+horizon = 20
+evaluation = { every = 2, episodes = 2, random_policies = 2, snapshots = 1 }
+
+[conditions.naive]
+method = "naive"
+"""
+
+
+def test_studies_run_on_a_cluster_one_phase_at_a_time_or_several(cluster: Any, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(STUDY)
+    hashes = []
+    for name, jobs, kind in (("local", 1, LOCAL), ("one", 1, None), ("two", 2, None)):
+        cluster.free()
+        workers = kind or Ray(address=cluster.address)
+        choices = {"jobs": jobs, "threads": 1, "workers": workers, "artifacts": False}
+        results = run_study(tmp_path / "s.toml", tmp_path / name, seeds=1, **choices)
+        hashes.append([entry.run.theta_sha256 for entry in results.entries])
+    assert hashes[0] == hashes[1] == hashes[2]
 
 
 def test_the_command_line_joins_and_tells_what_travelled(
