@@ -1,5 +1,6 @@
 """A cluster gives the bits of one machine, whatever dies, and leaves nothing behind."""
 
+import contextlib
 import os
 import signal
 import threading
@@ -107,10 +108,12 @@ def killer() -> Iterator[Callable[[Any], None]]:
 
     def start(workers: Any) -> None:
         def kill() -> None:
-            while not (busy := [member for member in workers.crew.ready if member.chunks]):
-                time.sleep(0.001)
-            time.sleep(0.05)
-            os.kill(busy[0].process, signal.SIGKILL)
+            while True:
+                time.sleep(0.05)
+                for member in [member for member in workers.crew.ready if member.chunks]:
+                    with contextlib.suppress(ProcessLookupError):  # killed before, and not noticed yet
+                        os.kill(member.process, signal.SIGKILL)
+                        return
 
         threads.append(threading.Thread(target=kill, daemon=True))
         threads[-1].start()

@@ -1,8 +1,8 @@
 """Ranges of rows to hand out: large ones first, small ones at the end, lost ones again.
 
-Whoever is ready pulls the next range, so a slow worker gets less. Ranges come in rounds of as many as there are workers;
-each round hands out a fixed part of what is left in equal ranges (factoring: Hummel, Schonberg and Flynn, 1992), so
-that all workers finish at nearly the same time. A range that is lost goes to the front of the queue.
+Whoever is ready pulls the next range, so a slow worker gets less. Ranges come in rounds of as many as there are
+workers; each round hands out a fixed part of what is left in equal ranges (factoring: Hummel, Schonberg and Flynn,
+1992), so that all workers finish at nearly the same time. A range that is lost goes to the front of the queue.
 """
 
 from collections import deque
