@@ -27,7 +27,7 @@ test: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 -m "not prove"
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not prove"
 
 prove: setup
 	$(BIN)/pytest -m prove -s

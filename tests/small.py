@@ -1,7 +1,13 @@
-"""Small things to train."""
+"""Small things to train and to simulate."""
+
+import numpy as np
 
 from evergait.config import Config, Evaluation
+from evergait.engines import Episodes
 from evergait.methods import Replay
+from evergait.policy import Policy, PolicyConfig
+from evergait.random import PERTURBATION, Noise
+from evergait.tasks import parse_task
 
 
 def tiny_config(**changes: object) -> Config:
@@ -15,3 +21,21 @@ def tiny_config(**changes: object) -> Config:
         "method": Replay(budget=4),
     }
     return Config(**{**settings, **changes})
+
+
+def tiny_request(task: str = "InvertedPendulum-v5", n_rows: int = 50, **changes: object) -> Episodes:
+    """Rows of mirrored candidates of a fresh policy."""
+    policy = Policy.build(PolicyConfig(input_width=8, hidden=(8,)), [parse_task(task)])
+    rows = np.arange(n_rows, dtype=np.uint32)
+    values = {
+        "task": parse_task(task),
+        "network": policy.network(parse_task(task)),
+        "theta": policy.initial(seed=1),
+        "sigma": 0.1,
+        "noise": Noise(3, PERTURBATION, generation=2),
+        "pair": rows // 2,
+        "sign": np.where(rows % 2, -1.0, 1.0).astype(np.float32),
+        "seed": 100 + rows,
+        **changes,
+    }
+    return Episodes(**values)  # type: ignore[arg-type]

@@ -123,6 +123,10 @@ def test_dashboards_are_fed(log: str, tmp_path: Path) -> None:
 BAD = [
     (["train", "--out", "OUT", "--stream", "Hoper-v5"], "did you mean 'Hopper-v5'"),
     (["train", "--out", "OUT", "--method", "repaly"], "did you mean 'replay'"),
+    (["train", "--out", "OUT", "--workers", "rya"], "did you mean 'ray'"),
+    (["train", "--out", "OUT", "--workers", "ray", "--workers.retries", "-1"], "workers.retries: is -1"),
+    (["train", "--out", "OUT", "--workers.address", "auto"], "Unrecognized options"),
+    (["study", "run", "demo", "--out", "OUT", "--workers=ray", "--workers.share", "0"], "workers.share: is 0"),
     (["train", "--out", "OUT", "--preset", "papre"], "did you mean 'paper'"),
     (["train", "--out", "OUT", "--config", "missing.toml"], "missing.toml: is missing"),
     (["train", "--out", "OUT", "--pairs", "0"], "pairs: is 0; it must be at least 1"),

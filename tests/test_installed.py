@@ -33,3 +33,11 @@ def test_importing_evergait_is_light() -> None:
     code = f"import sys, evergait; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_training_on_this_machine_never_imports_ray(tmp_path: Path) -> None:
+    arguments = ["train", "--out", str(tmp_path / "run"), "--stream", "InvertedPendulum-v5", "--generations", "1"]
+    arguments += ["--pairs", "1", "--horizon", "5", "--evaluation.episodes", "1", "--evaluation.random-policies", "1"]
+    code = f"import sys; from evergait.cli import main; print(main({arguments}), 'ray' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 False"

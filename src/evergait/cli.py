@@ -13,24 +13,28 @@ from evergait.commands.export import Export
 from evergait.commands.inspect import Doctor, Methods, Tasks
 from evergait.commands.report import Play, Report
 from evergait.commands.show import Show
-from evergait.commands.study import Study, Tune
-from evergait.commands.train import Train, base_settings
+from evergait.commands.study import Tune, study_command
+from evergait.commands.train import Train, base_settings, base_workers
 from evergait.commands.verify import Verify
 from evergait.types import EvergaitError
 
-COMMANDS: tuple[type[Any], ...] = (Show, Eval, Verify, Export, Play, Study, Report, Tune, Tasks, Methods, Bench, Doctor)
+COMMANDS: tuple[type[Any], ...] = (Show, Eval, Verify, Export, Play, Report, Tune, Tasks, Methods, Bench, Doctor)
 
 
 def parse(arguments: list[str]) -> Any:
-    """The command that the arguments spell; `train` starts from its preset, file, method and optimizer."""
+    """The command that the arguments spell; `train` starts from its preset, file, method, optimizer and workers."""
     settings = base_settings(arguments if arguments[:1] == ["train"] else [])
+    workers = base_workers(arguments if arguments[:1] == ["train"] or arguments[:2] == ["study", "run"] else [])
     default = Train(
         out=tyro.MISSING,
         settings=settings,
         chosen_method=settings.method.name,
         chosen_optimizer=settings.optimizer.name,
+        chosen_workers=workers.name,
+        workers=workers,
     )
     union: Any = Annotated[Train, tyro.conf.subcommand("train", default=default)]
+    union |= Annotated[study_command(workers), tyro.conf.subcommand("study")]
     for command in COMMANDS:
         union |= Annotated[command, tyro.conf.subcommand(command.__name__.lower())]
     return tyro.cli(union, args=arguments, prog="evergait", description=evergait.__doc__)

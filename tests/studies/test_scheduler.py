@@ -25,6 +25,7 @@ from evergait.studies.scheduler import Scheduler, ThisProcess
 from evergait.studies.status import study_status
 from evergait.studies.tree import Node, Tree
 from evergait.types import EvergaitError
+from evergait.workers import Local, LocalWorkers
 
 COMMAND = (
     "import sys; from evergait.studies.commands import run_study\n"
@@ -57,7 +58,7 @@ def test_common_phases_are_trained_once(tiny: Path, tmp_path: Path) -> None:
     assert sum(len(cell.phases) for cell in cells) == 10
     for expected in (6, 0):
         counting = Counting(tmp_path)
-        Scheduler(tree, tmp_path, ThisProcess(tmp_path, 1, 30.0), counting).run()
+        Scheduler(tree, tmp_path, ThisProcess(tmp_path, LocalWorkers(1), 30.0), counting).run()
         assert len(counting.labels) == expected
     assert len(list((tmp_path / "phases").iterdir())) == 6
 
@@ -183,7 +184,7 @@ def test_plan_and_status_speak(tiny: Path, trained: Results) -> None:
 
 def test_a_process_that_dies_fails_its_phase_and_is_replaced(tiny: Path, tmp_path: Path) -> None:
     node = next(iter(Tree.build(study_cells(read_study(tiny))).nodes.values()))
-    pool, watcher = Pool(tmp_path, 1, 1, 30.0), Counting(tmp_path)
+    pool, watcher = Pool(tmp_path, 1, 1, 30.0, Local()), Counting(tmp_path)
     (tmp_path / "phases").mkdir()
     try:
         watcher.started(node)

@@ -21,6 +21,7 @@ from evergait.methods import Method
 from evergait.optimizers import Optimizer
 from evergait.run import default_threads
 from evergait.tasks import STREAMS, VARIANTS, Task, spaces
+from evergait.workers import WorkersChoice
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,14 @@ class Tasks:
 
 @dataclass(frozen=True)
 class Methods:
-    """List methods and optimizers with their options."""
+    """List methods, optimizers and kinds of workers with their options."""
 
     json: bool = False
     """Print JSON, for programs."""
 
     def run(self) -> int:
         """Print what there is."""
-        families: dict[str, type[Family]] = {"method": Method, "optimizer": Optimizer}
+        families: dict[str, type[Family]] = {"method": Method, "optimizer": Optimizer, "workers": WorkersChoice}
         data = {
             kind: {n: _options(member) for n, member in family.members.items()} for kind, family in families.items()
         }

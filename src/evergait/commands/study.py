@@ -1,8 +1,8 @@
 """`evergait study` and `evergait tune`: whole grids of runs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -10,6 +10,7 @@ from evergait.commands.base import console, errors, print_table
 from evergait.signals import Stop
 from evergait.studies.commands import print_plan, print_status, run_study, tune
 from evergait.studies.results import Results
+from evergait.workers import Local, WorkersChoice
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class StudyRun:
     """Phases to train at once, each in a process with its share of the threads."""
     threads: int | None = None
     """Threads; all processors if not given. The result does not depend on it."""
+    chosen_workers: Annotated[str, tyro.conf.arg(name="workers", metavar="|".join(WorkersChoice.members))] = "local"
+    """Where episodes are simulated; its options appear as --workers.*. Jobs share them evenly."""
+    workers: WorkersChoice = field(default_factory=Local)
     checkpoint_seconds: float = 30.0
     """Time between checkpoints."""
 
@@ -44,6 +48,7 @@ class StudyRun:
                 only=self.only,
                 jobs=self.jobs,
                 threads=self.threads,
+                workers=self.workers,
                 checkpoint_seconds=self.checkpoint_seconds,
             )
         except Stop as stop:
@@ -95,16 +100,27 @@ class StudyStatus:
 class Study:
     """Train, plan or look at a whole study."""
 
-    action: Annotated[
-        Annotated[StudyRun, tyro.conf.subcommand("run", prefix_name=False)]
-        | Annotated[StudyPlan, tyro.conf.subcommand("plan", prefix_name=False)]
-        | Annotated[StudyStatus, tyro.conf.subcommand("status", prefix_name=False)],
-        tyro.conf.arg(name=""),
-    ]
+    action: Any
 
     def run(self) -> int:
         """Do it."""
-        return self.action.run()
+        code: int = self.action.run()
+        return code
+
+
+def study_command(workers: WorkersChoice) -> type[Study]:
+    """The command with the options of the workers that flags name."""
+    default = StudyRun(study=tyro.MISSING, out=tyro.MISSING, chosen_workers=workers.name, workers=workers)
+    actions: Any = Annotated[StudyRun, tyro.conf.subcommand("run", prefix_name=False, default=default)]
+    actions |= Annotated[StudyPlan, tyro.conf.subcommand("plan", prefix_name=False)]
+    actions |= Annotated[StudyStatus, tyro.conf.subcommand("status", prefix_name=False)]
+
+    @dataclass(frozen=True)
+    class Chosen(Study):
+        __doc__ = Study.__doc__
+        action: Annotated[actions, tyro.conf.arg(name="")]
+
+    return Chosen
 
 
 @dataclass(frozen=True)

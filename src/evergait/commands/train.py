@@ -11,13 +11,15 @@ from evergait.commands.base import console, errors
 from evergait.commands.show import print_run
 from evergait.config import Config, preset, read_config
 from evergait.data import from_data
+from evergait.ledger import Record
 from evergait.logs import make_log
-from evergait.methods import Method
+from evergait.methods import Method, Stage
 from evergait.optimizers import Optimizer
 from evergait.progress import Progress
 from evergait.run import Run, check_threads, open_folder, train
 from evergait.signals import Stop
 from evergait.train import Observer
+from evergait.workers import Local, Traffic, WorkersChoice
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class Train:
     """How a gradient becomes a step; its options appear as --optimizer.*."""
     threads: int | None = None
     """Threads; all processors if not given. The result does not depend on it."""
+    chosen_workers: Annotated[str, tyro.conf.arg(name="workers", metavar="|".join(WorkersChoice.members))] = "local"
+    """Where episodes are simulated; its options appear as --workers.*. The result does not depend on it."""
+    workers: WorkersChoice = field(default_factory=Local)
     store: Path | None = None
     """Folder of phases to share between runs; OUT/phases if not given."""
     log: tuple[Literal["tensorboard", "wandb"], ...] = field(default_factory=tuple)
@@ -53,10 +58,15 @@ class Train:
             console.print(f"{self.out} is done; nothing to train.")
             print_run(already)
             return 0
-        check_threads(self.threads)
+        n_threads = check_threads(self.threads)
+        self.workers.check()
         open_folder(config, self.out, self.store or self.out / "phases")
         with ExitStack() as stack:
+            workers = self.workers.start(n_threads)
+            stack.callback(workers.close)
             observers: list[Observer] = [stack.enter_context(Progress(config, errors))]
+            counter = GenerationCounter()
+            observers.append(counter)
             for name in self.log:
                 log = make_log(name, config, self.out)
                 stack.callback(log.close)
@@ -65,16 +75,56 @@ class Train:
                 run = train(
                     config,
                     self.out,
-                    threads=self.threads,
+                    threads=n_threads,
                     store=self.store,
+                    workers=workers,
                     observers=observers,
                     checkpoint_seconds=self.checkpoint_seconds,
                 )
             except Stop as stop:
                 errors.print("Stopped at a safe point; run the same command again to go on.")
                 return stop.exit_code
+            traffic = workers.traffic()
         print_run(run)
+        if traffic.n_requests:
+            console.print(describe(traffic, counter.n_generations), style="dim", markup=False, highlight=False)
         return 0
+
+
+class GenerationCounter:
+    """An observer that counts, for figures per generation."""
+
+    def __init__(self) -> None:
+        self.n_generations = 0
+
+    def phase_started(self, stage: Stage, generation: int) -> None:
+        """Not counted."""
+
+    def generation_done(self, stage: Stage, generation: int, n_steps: int) -> None:
+        """One more."""
+        self.n_generations += 1
+
+    def evaluated(self, stage: Stage, record: Record) -> None:
+        """Not counted."""
+
+
+def describe(traffic: Traffic, n_generations: int) -> str:
+    """What workers sent, received and lost, in one line.
+
+    >>> describe(Traffic(9, 40, 2, 1, 90_000, 12_000, 3, 2), 9)
+    'workers: 3 on 2 nodes; per generation 10.0 kB sent, 1.3 kB received; 40 chunks, 2 of them redone'
+    """
+    sent, received = (n / 1000 / max(n_generations, 1) for n in (traffic.n_bytes_sent, traffic.n_bytes_received))
+    return (
+        f"workers: {traffic.n_workers} on {traffic.n_nodes} node{'s' if traffic.n_nodes > 1 else ''}; "
+        f"per generation {sent:.1f} kB sent, {received:.1f} kB received; "
+        f"{traffic.n_chunks} chunks, {traffic.n_redone} of them redone"
+    )
+
+
+def base_workers(arguments: list[str]) -> WorkersChoice:
+    """The kind of workers that flags name, with its defaults."""
+    return WorkersChoice.named(flag(arguments, "--workers") or "local", "workers")()
 
 
 def base_settings(arguments: list[str]) -> Config:

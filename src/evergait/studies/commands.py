@@ -1,6 +1,7 @@
 """What the command line calls: plain functions that check, work and print."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +29,9 @@ from evergait.studies.status import study_status
 from evergait.studies.tree import Tree
 from evergait.studies.tune import tune_search
 from evergait.types import EvergaitError
+from evergait.workers import Local, WorkersChoice
+
+LOCAL = Local()
 
 
 def run_study(
@@ -39,6 +43,7 @@ def run_study(
     only: Sequence[str] = (),
     jobs: int = 1,
     threads: int | None = None,
+    workers: WorkersChoice = LOCAL,
     checkpoint_seconds: float = 30.0,
     artifacts: bool = True,
 ) -> Results:
@@ -50,27 +55,19 @@ def run_study(
     n_threads = default_threads() if threads is None else threads
     require(n_threads >= 1, "threads", n_threads, "at least 1")
     require(jobs >= 1, "jobs", jobs, "at least 1")
+    workers.check()
     path = Path(out)
     study = study if seeds is None else study.with_seeds(seeds)
     select_cells(study_cells(study), tuple(only))  # refuses a wrong order before a folder is made
     cells = select_cells(open_study(study, path), tuple(only), study.head.seeds)
     tree = Tree.build(cells)
-    hands: Hands = (
-        ThisProcess(path, n_threads, checkpoint_seconds)
-        if jobs == 1
-        else Pool(path, jobs, n_threads, checkpoint_seconds)
-    )
-    progress = Progress(path)
-    scheduler = Scheduler(tree, path, hands, progress)
     with locked(path / "lock", wait=False) as ours:
         if not ours:
             raise EvergaitError(f"out: another process is training the study in {path}; wait for it or stop it")
-        try:
+        with _hands(path, jobs, n_threads, workers, checkpoint_seconds) as hands, closing(Progress(path)) as progress:
+            scheduler = Scheduler(tree, path, hands, progress)
             with stop_at_safe_points():
                 scheduler.run()
-        finally:
-            hands.close()
-            progress.close()
     if scheduler.failures:
         n_failed, n_blocked = len(scheduler.failures), len(scheduler.blocked)
         first = next(iter(scheduler.failures.values())).strip().splitlines()[-1]
@@ -84,6 +81,20 @@ def run_study(
 
         write_artifacts(results, threads=n_threads)
     return results
+
+
+@contextmanager
+def _hands(path: Path, jobs: int, n_threads: int, workers: WorkersChoice, checkpoint_seconds: float) -> Iterator[Hands]:
+    """What trains phases, until the end of the context."""
+    if jobs == 1:
+        with closing(workers.start(n_threads)) as started:
+            yield ThisProcess(path, started, checkpoint_seconds)
+        return
+    with (
+        workers.shared(jobs, n_threads) as each,
+        closing(Pool(path, jobs, n_threads, checkpoint_seconds, each)) as pool,
+    ):
+        yield pool
 
 
 def print_plan(

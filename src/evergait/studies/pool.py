@@ -22,6 +22,8 @@ from evergait.phases import plan_phases
 from evergait.signals import Stop, interruptible, stop_at_safe_points
 from evergait.studies.scheduler import Ended, Watcher, train_node
 from evergait.studies.tree import Node
+from evergait.types import EvergaitError
+from evergait.workers import Workers, WorkersChoice
 
 SECONDS_TO_SAVE = 30.0
 """How long a process that was asked to stop may take before it is killed; its last checkpoint is whole in any case."""
@@ -32,8 +34,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Pool:
     """Trains up to `n_jobs` phases at once."""
 
-    def __init__(self, path: Path, n_jobs: int, n_threads: int, checkpoint_seconds: float) -> None:
-        self.path, self.n_jobs, self.checkpoint_seconds = path, n_jobs, checkpoint_seconds
+    def __init__(
+        self, path: Path, n_jobs: int, n_threads: int, checkpoint_seconds: float, workers: WorkersChoice
+    ) -> None:
+        self.path, self.n_jobs, self.checkpoint_seconds, self.workers = path, n_jobs, checkpoint_seconds, workers
         self.n_threads = max(1, n_threads // n_jobs)
         self._idle: list[tuple[BaseProcess, Connection]] = []
         self._busy: dict[Connection, tuple[BaseProcess, Node]] = {}
@@ -52,7 +56,9 @@ class Pool:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(
-            target=_serve, args=(theirs, str(self.path), self.n_threads, self.checkpoint_seconds), daemon=True
+            target=_serve,
+            args=(theirs, str(self.path), self.n_threads, self.checkpoint_seconds, self.workers),
+            daemon=True,
         )
         # Ctrl-C reaches the whole group of processes: one that is still starting must not see it before it can heed it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
@@ -140,20 +146,32 @@ class _Messenger:
         """Not asked here."""
 
 
-def _serve(connection: Connection, path: str, n_threads: int, checkpoint_seconds: float) -> None:
+def _serve(connection: Connection, path: str, n_threads: int, checkpoint_seconds: float, choice: WorkersChoice) -> None:
     """What a process of the pool does: receive a phase, train it, tell how it ended, again."""
     try:
         with stop_at_safe_points():
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-            while True:
-                with interruptible():
-                    data, index = connection.recv()
-                ended = train_node(
-                    _node(data, index), Path(path), n_threads, _Messenger(connection), checkpoint_seconds
-                )
-                connection.send(("ended", ended.reason))
+            _work(connection, Path(path), n_threads, checkpoint_seconds, choice)
     except (Stop, EOFError, OSError):
         pass
+
+
+def _work(connection: Connection, path: Path, n_threads: int, checkpoint_seconds: float, choice: WorkersChoice) -> None:
+    workers: Workers | None = None
+    try:
+        while True:
+            with interruptible():
+                data, index = connection.recv()
+                try:
+                    workers = workers or choice.start(n_threads)
+                except EvergaitError as error:
+                    connection.send(("ended", str(error)))
+                    continue
+            ended = train_node(_node(data, index), path, workers, _Messenger(connection), checkpoint_seconds)
+            connection.send(("ended", ended.reason))
+    finally:
+        if workers:
+            workers.close()
 
 
 def _node(data: dict[str, Any], index: int) -> Node:

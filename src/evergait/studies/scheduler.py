@@ -17,7 +17,7 @@ from evergait.phases import PhaseTrainer
 from evergait.store import PhaseStore
 from evergait.studies.tree import Node, Tree
 from evergait.types import EvergaitError
-from evergait.workers import LocalWorkers
+from evergait.workers import Workers
 
 FAILURES = "failures.json"
 
@@ -120,9 +120,8 @@ class Scheduler:
             path.unlink(missing_ok=True)
 
 
-def train_node(node: Node, path: Path, n_threads: int, watcher: Watcher, checkpoint_seconds: float) -> Ended:
+def train_node(node: Node, path: Path, workers: Workers, watcher: Watcher, checkpoint_seconds: float) -> Ended:
     """Train one phase in this process; whatever goes wrong, except for `Stop`, becomes a reason."""
-    workers = LocalWorkers(n_threads)
     observer = _Observer(node, watcher)
     try:
         trainer = PhaseTrainer(node.config, PhaseStore(path / "phases"), workers, (observer,), checkpoint_seconds)
@@ -158,8 +157,8 @@ class _Observer:
 class ThisProcess:
     """Hands that train one phase at a time, right here."""
 
-    def __init__(self, path: Path, n_threads: int, checkpoint_seconds: float) -> None:
-        self.path, self.n_threads, self.checkpoint_seconds = path, n_threads, checkpoint_seconds
+    def __init__(self, path: Path, workers: Workers, checkpoint_seconds: float) -> None:
+        self.path, self.workers, self.checkpoint_seconds = path, workers, checkpoint_seconds
         self._node: Node | None = None
 
     def is_free(self) -> bool:
@@ -173,7 +172,7 @@ class ThisProcess:
     def wait(self, watcher: Watcher) -> Sequence[Ended]:
         """Train what was started."""
         node, self._node = self._node, None
-        return [train_node(node, self.path, self.n_threads, watcher, self.checkpoint_seconds)] if node else []
+        return [train_node(node, self.path, self.workers, watcher, self.checkpoint_seconds)] if node else []
 
     def close(self) -> None:
         """Nothing is left running."""

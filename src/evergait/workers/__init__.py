@@ -1,6 +1,7 @@
-"""Workers: where engines run."""
+"""Workers: where engines run; importing this package registers the kinds, and imports none of their libraries."""
 
-from evergait.workers.base import Workers
-from evergait.workers.local import LocalWorkers
+from evergait.workers.base import Traffic, Workers, WorkersChoice
+from evergait.workers.local import Local, LocalWorkers
+from evergait.workers.ray import Ray
 
-__all__ = ["LocalWorkers", "Workers"]
+__all__ = ["Local", "LocalWorkers", "Ray", "Traffic", "Workers", "WorkersChoice"]

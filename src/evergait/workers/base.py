@@ -1,8 +1,32 @@
 """Workers carry episodes to engines and bring outcomes back in row order."""
 
-from typing import ClassVar, Protocol, runtime_checkable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, Self, runtime_checkable
 
+from evergait.data import Family
 from evergait.engines import Episodes, Outcome
+
+
+@dataclass
+class Traffic:
+    """What workers have sent to other processes and machines so far; nothing, for threads of this process."""
+
+    n_requests: int = 0
+    n_chunks: int = 0
+    n_redone: int = 0
+    """Chunks that were lost with a worker and done again."""
+    n_lost: int = 0
+    """Workers that died."""
+    n_bytes_sent: int = 0
+    """Requests (once per machine) and row ranges (once per chunk), as payload."""
+    n_bytes_received: int = 0
+    """Outcomes, as payload."""
+    n_workers: int = 0
+    """Workers that answer at the moment."""
+    n_nodes: int = 0
+    """Machines that these are on."""
 
 
 @runtime_checkable
@@ -11,11 +35,33 @@ class Workers(Protocol):
 
     name: ClassVar[str]
     n_threads: int
+    """Threads of this process, for what is not simulated elsewhere."""
 
     def run(self, engine: str, episodes: Episodes) -> Outcome:
         """Simulate every row on the named engine; the outcome is in row order whoever computed it."""
         ...
 
-    def close(self) -> None:
-        """Stop everything that was started."""
+    def traffic(self) -> Traffic:
+        """What has travelled since the start."""
         ...
+
+    def close(self) -> None:
+        """Stop everything that was started; may be called twice."""
+        ...
+
+
+@dataclass(frozen=True)
+class WorkersChoice(Family):
+    """A kind of workers and its options. It decides no bits, so it is no part of a run's config."""
+
+    def check(self) -> None:
+        """Raise EvergaitError for options that cannot work, before anything is started."""
+
+    def start(self, n_threads: int) -> Workers:
+        """Workers that are ready to run."""
+        raise NotImplementedError
+
+    @contextmanager
+    def shared(self, n_processes: int, n_threads: int) -> Iterator[Self]:
+        """What each of several processes must start in order to share the same processors."""
+        yield self

@@ -1,8 +1,10 @@
 """Threads of this process: the default, and the reference for every other kind of workers."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from evergait.engines import Episodes, Outcome, get_engine
+from evergait.workers.base import Traffic, WorkersChoice
 
 
 class LocalWorkers:
@@ -19,7 +21,20 @@ class LocalWorkers:
         self._used.add(engine)
         return get_engine(engine).run(episodes, self.n_threads)
 
+    def traffic(self) -> Traffic:
+        """Nothing travels."""
+        return Traffic()
+
     def close(self) -> None:
         """Close the engines that were used."""
         for engine in self._used:
             get_engine(engine).close()
+
+
+@dataclass(frozen=True)
+class Local(WorkersChoice, name="local"):
+    """Threads of this process."""
+
+    def start(self, n_threads: int) -> LocalWorkers:
+        """Nothing needs to be started."""
+        return LocalWorkers(n_threads)

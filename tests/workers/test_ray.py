@@ -1,0 +1,204 @@
+"""A cluster gives the bits of one machine, whatever dies, and leaves nothing behind."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small import tiny_config, tiny_request
+
+from evergait.cli import main
+from evergait.config import Config
+from evergait.engines import get_engine
+from evergait.run import Run, train
+from evergait.studies.commands import LOCAL, run_study
+from evergait.types import EvergaitError
+from evergait.workers import Ray
+from evergait.workers.versions import own_versions
+
+pytestmark = pytest.mark.xdist_group("ray")
+
+CONFIG = tiny_config(generations=3, pairs=24)
+
+
+@pytest.fixture(scope="module")
+def local_hash(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return train(CONFIG, tmp_path_factory.mktemp("local") / "run", threads=1).theta_sha256
+
+
+class EachGeneration:
+    """An observer that does something after every generation."""
+
+    def __init__(self, act: Callable[[int], None]) -> None:
+        self.act, self.n_done = act, 0
+
+    def phase_started(self, stage: object, generation: int) -> None:
+        pass
+
+    def generation_done(self, stage: object, generation: int, n_steps: int) -> None:
+        self.n_done += 1
+        self.act(self.n_done)
+
+    def evaluated(self, stage: object, record: object) -> None:
+        pass
+
+
+def test_three_nodes_and_one_give_the_same_bits(cluster: Any, tmp_path: Path, local_hash: str) -> None:
+    for share, n_nodes in ((3, 1), (1, 3)):
+        workers = cluster.workers(share=share)
+        run = train(CONFIG, tmp_path / str(n_nodes), threads=1, workers=workers)
+        assert run.theta_sha256 == local_hash
+        traffic = workers.traffic()
+        assert (traffic.n_workers, traffic.n_nodes, traffic.n_lost) == (n_nodes, n_nodes, 0)
+        assert traffic.n_chunks > traffic.n_requests > 6
+
+
+def test_only_counters_and_theta_travel(cluster: Any) -> None:
+    workers = cluster.workers()
+    asked = tiny_request(n_rows=600, horizon=3)
+    before = workers.traffic()
+    workers.run("mujoco", asked)
+    after = workers.traffic()
+    once = asked.theta.nbytes + asked.pair.nbytes + asked.sign.nbytes + asked.seed.nbytes
+    sent = after.n_bytes_sent - before.n_bytes_sent
+    assert 0 < sent <= after.n_nodes * (once + 4000)  # the rest is names, layers, bounds
+    received = after.n_bytes_received - before.n_bytes_received
+    n_chunks = after.n_chunks - before.n_chunks
+    assert 600 * 13 <= received <= 600 * 13 + 600 * n_chunks
+
+
+def test_actors_and_a_node_die_and_a_node_joins(cluster: Any, tmp_path: Path, local_hash: str) -> None:
+    workers = cluster.workers()
+    n_lost_before = workers.traffic().n_lost
+    small = tiny_request(n_rows=12, horizon=3)
+
+    def act(n_done: int) -> None:
+        os.kill(workers.crew.ready[0].process, signal.SIGKILL)
+        if n_done == 2:
+            cluster.remove_node()
+        if n_done == 4:
+            cluster.add_node()
+            deadline = time.monotonic() + 90
+            while workers.traffic().n_nodes < 3 and time.monotonic() < deadline:
+                workers.run("mujoco", small)
+                time.sleep(0.2)
+            newest = cluster.nodes[-1].node_id
+            assert newest in {member.node for member in workers.crew.ready}
+            number = workers._number
+            workers.run("mujoco", tiny_request(n_rows=300, horizon=3))
+            assert [m.node for m in workers.crew.ready if m.node == newest and m.request > number]
+
+    run = train(CONFIG, tmp_path / "run", threads=1, workers=workers, observers=[EachGeneration(act)])
+    assert run.theta_sha256 == local_hash
+    assert workers.traffic().n_lost - n_lost_before >= 6
+
+
+@pytest.fixture
+def killer() -> Iterator[Callable[[Any], None]]:
+    """Kills an actor as soon as it is at work."""
+    threads = []
+
+    def start(workers: Any) -> None:
+        def kill() -> None:
+            while True:
+                time.sleep(0.05)
+                for member in [member for member in workers.crew.ready if member.chunks]:
+                    with contextlib.suppress(ProcessLookupError):  # killed before, and not noticed yet
+                        os.kill(member.process, signal.SIGKILL)
+                        return
+
+        threads.append(threading.Thread(target=kill, daemon=True))
+        threads[-1].start()
+
+    yield start
+    for thread in threads:
+        thread.join(10)
+
+
+def test_what_an_actor_was_at_is_done_again(cluster: Any, killer: Callable[[Any], None]) -> None:
+    workers = cluster.workers()
+    asked = tiny_request("HalfCheetah-v5", n_rows=48)
+    before = workers.traffic().n_redone
+    killer(workers)
+    outcome = workers.run("mujoco", asked)
+    assert workers.traffic().n_redone > before
+    assert np.array_equal(outcome.returns, get_engine("mujoco").run(asked, 2).returns)
+
+
+def test_there_is_a_limit(cluster: Any, killer: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = cluster.workers()
+    monkeypatch.setattr(workers, "options", replace(workers.options, retries=0))
+    killer(workers)
+    with pytest.raises(EvergaitError, match=r"were lost 1 times .* workers.retries is 0; the last time: .*died"):
+        workers.run("mujoco", tiny_request("HalfCheetah-v5", n_rows=48))
+
+
+def test_late_answers_are_ignored(cluster: Any) -> None:
+    from evergait.workers.chunks import Chunk, Chunks
+    from evergait.workers.ray_crew import Answer, Member
+    from evergait.workers.ray_workers import _Request
+
+    workers = cluster.workers()
+    future: Future[bytes] = Future()
+    future.set_result(b"nonsense")
+    request = _Request(7, None, 0, Chunks(9, 1, 1), 9)
+    workers._hear(Answer(Member(None), 7, Chunk(0, 9), future), request)  # of an actor that was given up
+    workers._hear(Answer(workers.crew.ready[0], 6, Chunk(0, 9), future), request)  # of an earlier request
+    assert not request.parts
+
+
+def test_other_versions_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.free()
+    theirs = own_versions()["mujoco"]
+    monkeypatch.setattr("evergait.workers.ray_crew.own_versions", lambda: {**own_versions(), "mujoco": "9.9.9"})
+    with pytest.raises(EvergaitError, match=f"mujoco is 9.9.9 here and {theirs} on .*install the same versions"):
+        cluster.workers()
+
+
+STUDY = """\
+title = "Two orders"
+tasks = ["InvertedPendulum-v5", "InvertedDoublePendulum-v5"]
+orders = "all"
+
+[base]
+pairs = 3
+generations = 2
+horizon = 20
+evaluation = { every = 2, episodes = 2, random_policies = 2, snapshots = 1 }
+
+[conditions.naive]
+method = "naive"
+"""
+
+
+def test_studies_run_on_a_cluster_one_phase_at_a_time_or_several(cluster: Any, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(STUDY)
+    hashes = []
+    for name, jobs, kind in (("local", 1, LOCAL), ("one", 1, None), ("two", 2, None)):
+        cluster.free()
+        workers = kind or Ray(address=cluster.address)
+        choices = {"jobs": jobs, "threads": 1, "workers": workers, "artifacts": False}
+        results = run_study(tmp_path / "s.toml", tmp_path / name, seeds=1, **choices)
+        hashes.append([entry.run.theta_sha256 for entry in results.entries])
+    assert hashes[0] == hashes[1] == hashes[2]
+
+
+def test_the_command_line_joins_and_tells_what_travelled(
+    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.free()
+    config: Config = tiny_config(generations=2)
+    (tmp_path / "c.toml").write_text(config.to_toml())
+    arguments = ["train", "--config", str(tmp_path / "c.toml"), "--out", str(tmp_path / "run"), "--workers", "ray"]
+    assert main([*arguments, "--workers.address", cluster.address]) == 0
+    assert "workers: 3 on 3 nodes; per generation " in capsys.readouterr().out
+    local = train(config, tmp_path / "local", threads=1)
+    assert Run.load(tmp_path / "run").theta_sha256 == local.theta_sha256
