@@ -21,6 +21,7 @@ from evergait.bench import generation, measure  # noqa: E402
 from evergait.config import Evaluation  # noqa: E402
 from evergait.engines import planar  # noqa: E402
 from evergait.engines.mujoco import MujocoEngine  # noqa: E402
+from evergait.studies.style import OKABE_ITO  # noqa: E402
 from evergait.tasks import Task  # noqa: E402
 from planar_reference import (  # noqa: E402
     TASKS,
@@ -33,6 +34,7 @@ from planar_reference import (  # noqa: E402
 )
 
 mpl.use("agg")
+mpl.rcParams["axes.prop_cycle"] = mpl.cycler(color=OKABE_ITO)
 from matplotlib import pyplot as plt  # noqa: E402
 
 CROSSED = 1e-6
