@@ -34,6 +34,15 @@ def local_hash(tmp_path_factory: pytest.TempPathFactory) -> str:
     return train(CONFIG, tmp_path_factory.mktemp("local") / "run", threads=1).theta_sha256
 
 
+def kill_one(members: list[Any]) -> bool:
+    """Kill the first that lives; others may have been killed before, and not been missed yet."""
+    for member in members:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(member.process, signal.SIGKILL)
+            return True
+    return False
+
+
 class EachGeneration:
     """An observer that does something after every generation."""
 
@@ -81,7 +90,7 @@ def test_actors_and_a_node_die_and_a_node_joins(cluster: Any, tmp_path: Path, lo
     small = tiny_request(n_rows=12, horizon=3)
 
     def act(n_done: int) -> None:
-        os.kill(workers.crew.ready[0].process, signal.SIGKILL)
+        assert kill_one(workers.crew.ready)
         if n_done == 2:
             cluster.remove_node()
         if n_done == 4:
@@ -98,7 +107,7 @@ def test_actors_and_a_node_die_and_a_node_joins(cluster: Any, tmp_path: Path, lo
 
     run = train(CONFIG, tmp_path / "run", threads=1, workers=workers, observers=[EachGeneration(act)])
     assert run.theta_sha256 == local_hash
-    assert workers.traffic().n_lost - n_lost_before >= 6
+    assert workers.traffic().n_lost - n_lost_before >= 5  # six and a node, but the last death need not be noticed
 
 
 @pytest.fixture
@@ -110,10 +119,8 @@ def killer() -> Iterator[Callable[[Any], None]]:
         def kill() -> None:
             while True:
                 time.sleep(0.05)
-                for member in [member for member in workers.crew.ready if member.chunks]:
-                    with contextlib.suppress(ProcessLookupError):  # killed before, and not noticed yet
-                        os.kill(member.process, signal.SIGKILL)
-                        return
+                if kill_one([member for member in workers.crew.ready if member.chunks]):
+                    return
 
         threads.append(threading.Thread(target=kill, daemon=True))
         threads[-1].start()
