@@ -24,7 +24,7 @@ class Pace:
     """How fast a phase advances in this process's sight."""
 
     node: Node
-    first: int = 0
+    first: int | None = None
     generation: int = 0
     since: float = field(default_factory=time.monotonic)
 
@@ -36,11 +36,12 @@ class Pace:
     @property
     def rate(self) -> float:
         """Generations per second; 0 while unknown."""
-        return (self.generation - self.first) / max(time.monotonic() - self.since, 1e-9)
+        done = 0 if self.first is None else self.generation - self.first
+        return done / max(time.monotonic() - self.since, 1e-9)
 
     def advance(self, generation: int) -> None:
         """It has reached a generation; the first word sets the clock."""
-        if self.generation == 0:
+        if self.first is None:
             self.first, self.since = generation, time.monotonic()
         self.generation = generation
 
