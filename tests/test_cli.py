@@ -72,6 +72,15 @@ def test_eval_on_a_variant_and_another_engine(trained: Path, capsys: pytest.Capt
     assert same["returns"] == row["returns"]
 
 
+def test_eval_of_a_snapshot(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["eval", trained, "--generation", 2, "--episodes", 2, "--engine", "mujoco", "--json"]
+    rows = json.loads(printed(capsys, *arguments))
+    record = next(record for record in Run.load(trained).ledger.records if record.generation == 2)
+    assert {row["task"]: row["returns"] for row in rows} == dict(record.returns)
+    assert main(["eval", str(trained), "--generation", "3"]) == 2
+    assert "generation: is 3; it must be one whose θ was kept: 2" in capsys.readouterr().err
+
+
 def test_verify_agrees_to_the_last_bit(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     verified = json.loads(printed(capsys, "verify", trained, "--json"))
     assert verified["agrees"]

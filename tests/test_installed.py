@@ -29,7 +29,7 @@ def test_the_stub_names_what_the_core_has() -> None:
 
 
 def test_importing_evergait_is_light() -> None:
-    heavy = ("ray", "torch", "jax", "wandb", "matplotlib", "plotly")
+    heavy = ("ray", "torch", "jax", "wandb", "matplotlib")
     code = f"import sys, evergait; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -122,3 +123,35 @@ def test_names_cannot_lead_outside(tmp_path: Path) -> None:
     for name in ("../x", "a/b", "", "..", "."):
         with pytest.raises(EvergaitError, match="is not the name of a phase"):
             PhaseStore(tmp_path).folder(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("ledger.jsonl", lambda content: content.replace(b"1", b"2", 1), "ledger.jsonl: does not match its digest"),
+        ("ledger.jsonl", lambda content: content[:10], "ledger.jsonl: does not match its digest"),
+        ("checkpoint.safetensors", lambda content: content[:50], "checkpoint.safetensors: is not a whole"),
+        ("checkpoint.safetensors", lambda content: content[:-1] + b"!", "checkpoint.safetensors: its content does not"),
+        ("config.toml", lambda content: b"seed = 9", "config.toml: does not match its folder's name"),
+    ],
+)
+def test_a_changed_phase_in_training_is_not_resumed(
+    tmp_path: Path, name: str, change: Callable[[bytes], bytes], message: str
+) -> None:
+    store, identity = PhaseStore(tmp_path), {"seed": 1}
+    with store.writing(identity) as writer:
+        assert writer
+        writer.append(b'{"a": 1}\n')
+        writer.checkpoint({"theta": np.ones(5, np.float32)}, {"state": "{}"}, {"generation": 3})
+        writer.append(b'{"b": 2}\n')  # after the checkpoint: cut off on resuming
+        folder = writer.folder.path
+    path = folder / name
+    content = path.read_bytes()
+    path.write_bytes(change(content))
+    with pytest.raises(EvergaitError, match=message), store.writing(identity):
+        pass
+    path.write_bytes(content)
+    with store.writing(identity) as writer:
+        assert writer
+        assert writer.resumed
+    assert (folder / "ledger.jsonl").read_bytes() == b'{"a": 1}\n'

@@ -1,10 +1,13 @@
 """Names of tasks and streams."""
 
+import gymnasium
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evergait.tasks import PAPER_ORDERS, STREAMS, Task, Variant, parse_stream, parse_task, spaces
+from evergait.types import EvergaitError
 
 factors = st.floats(0.01, 100)
 
@@ -39,3 +42,29 @@ def test_spaces(name: str, n_observations: int, n_actions: int, half_range: floa
     assert (space.n_observations, space.n_actions) == (n_observations, n_actions)
     assert space.action_half_range == pytest.approx([half_range] * n_actions)
     assert space.discrete == (name == "CartPole-v1")
+
+
+class Camera(gymnasium.Env[object, object]):
+    """What a policy of flat vectors cannot see."""
+
+    observation_space = gymnasium.spaces.Box(0, 255, (8, 8, 3), np.uint8)
+    action_space = gymnasium.spaces.Box(-1, 1, (2,))
+
+
+class Switches(gymnasium.Env[object, object]):
+    """What a policy of flat vectors cannot do."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (3,))
+    action_space = gymnasium.spaces.MultiBinary(4)
+
+
+@pytest.mark.parametrize(
+    ("made", "what"), [(Camera, "its observations are Box"), (Switches, "its actions are MultiBinary")]
+)
+def test_what_a_policy_cannot_serve_is_refused(made: type, what: str) -> None:
+    gymnasium.register(f"{made.__name__}-v0", entry_point=made)
+    try:
+        with pytest.raises(EvergaitError, match=f"task '{made.__name__}-v0': {what}"):
+            spaces(Task(f"{made.__name__}-v0"))
+    finally:
+        del gymnasium.registry[f"{made.__name__}-v0"]

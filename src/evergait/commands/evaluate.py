@@ -32,6 +32,8 @@ class Eval:
     """After which phase of the stream, from 1; 0 is the last one finished."""
     which: Literal["last", "best"] = "last"
     """The θ at the end of the phase, or its best evaluated one."""
+    generation: int | None = None
+    """A generation of the phase whose θ was kept on the way, instead of the one at its end."""
     engine: EngineName = "auto"
     """What simulates episodes."""
     episodes: int = 10
@@ -50,6 +52,11 @@ class Eval:
         require(0 <= self.stage <= len(run.phases), "stage", self.stage, f"from 0 to {len(run.phases)}")
         state = run.state(self.stage - 1)
         theta = state.best_theta if self.which == "best" else state.theta
+        if self.generation is not None:
+            kept = ", ".join(state.snapshots) or "none"
+            right = f"one whose θ was kept: {kept}"
+            require(str(self.generation) in state.snapshots, "generation", self.generation, right)
+            theta = state.snapshots[str(self.generation)]
         tasks = [parse_task(name) for name in self.task] or list(run.policy.tasks)
         workers = LocalWorkers(check_threads(self.threads))
         try:
