@@ -13,16 +13,19 @@ over all threads, is printed beside it and is not blurred.
 import argparse
 import itertools
 import time
+from dataclasses import replace
 
 import numpy as np
 from mujoco.batch import Batch
 
-from evergait.engines.base import Episodes, Network
+from evergait.bench import generation, survivor
+from evergait.engines.base import Episodes
 from evergait.engines.mujoco import N_SLOTS, MujocoEngine
-from evergait.engines.mujoco_library import quiet
 from evergait.engines.mujoco_tasks import RULES
+from evergait.policy import Network
 from evergait.random import PERTURBATION, Noise
 from evergait.tasks import Task, spaces
+from evergait.tasks.quiet import quiet
 
 LINEAR, RELU, TANH = 0, 1, 2
 
@@ -76,7 +79,11 @@ def raw_seconds(batch: Batch, frame_skip: int, states: list[np.ndarray]) -> np.n
 
 def measure(task: Task, options: argparse.Namespace) -> str:
     """One line on one task."""
-    episodes = request(task, options.rows, options.horizon, options.width)
+    if options.survivors:
+        theta = survivor(task, options.threads)
+        episodes = replace(generation(task, theta, options.rows, index=1), horizon=options.horizon)
+    else:
+        episodes = request(task, options.rows, options.horizon, options.width)
     engine = MujocoEngine(options.slots)
     engine.run(episodes.rows(slice(0, options.slots)), 1)
     simulation = engine._idle[0]
@@ -107,6 +114,9 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=N_SLOTS)
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument(
+        "--survivors", action="store_true", help="candidates around a policy that does not fall at once"
+    )
     options = parser.parse_args()
     for name in options.tasks:
         with quiet():  # compiling some models warns
