@@ -1,9 +1,8 @@
 """The parts of MuJoCo's C library that its Python package does not offer, by ctypes.
 
 `mujoco.batch` steps simulations but cannot call `mj_rnePostConstraint` on them, which Gymnasium does after every step
-and which alone computes `cfrc_ext`. A force sensor does not help: RK4's later stages skip sensors, so the forces would
-be those of the first stage. The C API of the batch can run a function on every simulation's own data, so `ContactBatch`
-is a `mujoco.batch.Batch` of a few methods on top of it.
+and which computes `cfrc_ext`. The C API of the batch can run a function on every simulation's own data, so
+`ContactBatch` is a `mujoco.batch.Batch` of a few methods on top of it.
 """
 
 import ctypes
