@@ -61,6 +61,8 @@ def test_unknown_names_are_refused() -> None:
         read_study("demo").at_scale("mini")
     with pytest.raises(EvergaitError, match="only: the study has no order 'S>H'"):
         select_cells(study_cells(read_study("demo")), ("S>H",))
+    with pytest.raises(EvergaitError, match="conditions: the study has no condition 'replai'; did you mean"):
+        select_cells(study_cells(read_study("demo")), conditions=("replai",))
 
 
 @pytest.mark.parametrize("name", shipped_studies())
@@ -104,6 +106,8 @@ def test_selecting_one_order_keeps_the_baselines_of_its_tasks() -> None:
     assert {cell.seed for cell in cells} == {0}
     assert [cell.order for cell in cells if cell.condition == "single"] == ["Hopper", "Swimmer", "Walker2d"]
     assert {cell.order for cell in cells if cell.condition != "single"} == {"Hopper > Swimmer > Walker2d"}
+    chosen = select_cells(cells, conditions=("shared", "single"))
+    assert [cell.condition for cell in chosen] == ["single", "single", "single", "shared"]
 
 
 def test_a_study_of_twenty_lines_needs_no_tasks(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ class StudyRun:
     """Number of seeds, if not the study's own."""
     only: tuple[str, ...] = ()
     """Orders to train, such as H>S>W; all if not given."""
+    conditions: tuple[str, ...] = ()
+    """Conditions to train; all if not given. The baselines are the condition `single`."""
     jobs: int = 1
     """Phases to train at once, each in a process with its share of the threads."""
     threads: int | None = None
@@ -46,6 +48,7 @@ class StudyRun:
                 scale=self.scale,
                 seeds=self.seeds,
                 only=self.only,
+                conditions=self.conditions,
                 jobs=self.jobs,
                 threads=self.threads,
                 workers=self.workers,
@@ -73,12 +76,20 @@ class StudyPlan:
     """Number of seeds, if not the study's own."""
     only: tuple[str, ...] = ()
     """Orders to train."""
+    conditions: tuple[str, ...] = ()
+    """Conditions to train; all if not given."""
     threads: int | None = None
     """Threads; all processors if not given."""
 
     def run(self) -> int:
         """Measure and print."""
-        choices = {"scale": self.scale, "seeds": self.seeds, "only": self.only, "threads": self.threads}
+        choices = {
+            "scale": self.scale,
+            "seeds": self.seeds,
+            "only": self.only,
+            "conditions": self.conditions,
+            "threads": self.threads,
+        }
         print_plan(self.study, self.out, console=console, **choices)  # type: ignore[arg-type]
         return 0
 

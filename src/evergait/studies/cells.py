@@ -5,6 +5,7 @@ from functools import cached_property
 
 from evergait.config import Config
 from evergait.methods import Naive
+from evergait.names import nearest
 from evergait.phases import Phase, plan_phases
 from evergait.studies.base import SINGLE, Study
 from evergait.studies.results import order_name
@@ -58,13 +59,19 @@ def study_cells(study: Study) -> list[Cell]:
     ]
 
 
-def select_cells(cells: list[Cell], only: tuple[str, ...] = (), n_seeds: int | None = None) -> list[Cell]:
-    """The cells of some orders (with the baselines of their tasks) and of the first seeds."""
+def select_cells(
+    cells: list[Cell], only: tuple[str, ...] = (), n_seeds: int | None = None, conditions: tuple[str, ...] = ()
+) -> list[Cell]:
+    """The cells of some orders (with the baselines of their tasks), of the first seeds, and of some conditions."""
+    known = dict.fromkeys(cell.condition for cell in cells)
+    for name in conditions:
+        if name not in known:
+            raise EvergaitError(f"conditions: the study has no condition {name!r}{nearest(name, known)}")
     if only:
         streams = [parse_stream([word]) for word in only]
-        known = {cell.config.stream_tasks for cell in cells}
+        known_streams = {cell.config.stream_tasks for cell in cells}
         for word, stream in zip(only, streams, strict=True):
-            if stream not in known:
+            if stream not in known_streams:
                 orders = ", ".join(dict.fromkeys(repr(cell.order) for cell in cells if cell.condition != SINGLE))
                 raise EvergaitError(f"only: the study has no order {word!r}; it has {orders}")
         wanted = {task for stream in streams for task in stream}
@@ -77,4 +84,4 @@ def select_cells(cells: list[Cell], only: tuple[str, ...] = (), n_seeds: int | N
     if n_seeds is not None:
         first = sorted({cell.seed for cell in cells})[:n_seeds]
         cells = [cell for cell in cells if cell.seed in first]
-    return cells
+    return [cell for cell in cells if not conditions or cell.condition in conditions]

@@ -41,6 +41,7 @@ def run_study(
     scale: str = "",
     seeds: int | None = None,
     only: Sequence[str] = (),
+    conditions: Sequence[str] = (),
     jobs: int = 1,
     threads: int | None = None,
     workers: WorkersChoice = LOCAL,
@@ -58,8 +59,9 @@ def run_study(
     workers.check()
     path = Path(out)
     study = study if seeds is None else study.with_seeds(seeds)
-    select_cells(study_cells(study), tuple(only))  # refuses a wrong order before a folder is made
-    cells = select_cells(open_study(study, path), tuple(only), study.head.seeds)
+    only, conditions = tuple(only), tuple(conditions)
+    select_cells(study_cells(study), only, conditions=conditions)  # refuses a wrong name before a folder is made
+    cells = select_cells(open_study(study, path), only, study.head.seeds, conditions)
     tree = Tree.build(cells)
     with locked(path / "lock", wait=False) as ours:
         if not ours:
@@ -104,13 +106,14 @@ def print_plan(
     scale: str = "",
     seeds: int | None = None,
     only: Sequence[str] = (),
+    conditions: Sequence[str] = (),
     threads: int | None = None,
     console: rich.console.Console | None = None,
 ) -> None:
     """Phases, episodes, environment steps and expected time of what is left, before anything runs."""
     study = read_study(name_or_path).at_scale(scale)
     study = study if seeds is None else study.with_seeds(seeds)
-    cells = select_cells(study_cells(study), tuple(only))
+    cells = select_cells(study_cells(study), tuple(only), conditions=tuple(conditions))
     n_threads = default_threads() if threads is None else threads
     require(n_threads >= 1, "threads", n_threads, "at least 1")
     plan = make_plan(Tree.build(cells), PhaseStore(Path(out or ".") / "phases"), n_threads)
