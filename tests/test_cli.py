@@ -150,7 +150,7 @@ BAD = [
     (["train"], "--out"),
     (["show", "OUT"], "is not a run's folder"),
     (["eval", "OUT"], "is not a run's folder"),
-    (["verify", "OUT"], "is not a run's folder"),
+    (["verify", "OUT"], "is not the folder of a run or a study"),
     (["export", "OUT"], "is not a run's folder"),
     (["study", "run", "papre", "--out", "OUT"], "did you mean 'paper'"),
     (["study", "run", "paper", "--scale", "minni", "--out", "OUT"], "did you mean 'mini'"),

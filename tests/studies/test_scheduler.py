@@ -1,6 +1,7 @@
 """Nothing is trained twice, nothing is lost, and what fails stops nothing else."""
 
 import io
+import json
 import os
 import random
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 import rich.console
 
+from evergait.cli import main
 from evergait.files import locked
 from evergait.studies.base import read_study
 from evergait.studies.cells import study_cells
@@ -198,3 +200,12 @@ def test_a_process_that_dies_fails_its_phase_and_is_replaced(tiny: Path, tmp_pat
         assert not ended.reason
     finally:
         pool.close()
+
+
+def test_verify_plays_every_phase_of_a_study_once(trained: Results, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(trained.path), "--json"]) == 0
+    verified = json.loads(capsys.readouterr().out)
+    names = {phase.name for entry in trained.entries for phase in entry.run.phases}
+    assert verified["agrees"]
+    assert len(verified["rows"]) == 2 * len(names)  # two tasks
+    assert "naive, InvertedPendulum > InvertedDoublePendulum, seed 1" in {row["phase"] for row in verified["rows"]}

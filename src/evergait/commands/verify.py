@@ -10,6 +10,7 @@ from evergait.commands.base import console, errors, print_json, print_table
 from evergait.engines.gymnasium import replay_in_gymnasium
 from evergait.evaluate import evaluation_seeds
 from evergait.run import Run
+from evergait.studies.folder import load_results
 from evergait.types import EvergaitError
 
 
@@ -22,7 +23,7 @@ class Verify:
     """
 
     folder: tyro.conf.Positional[Path]
-    """Folder of a run."""
+    """Folder of a run or a study."""
     episodes: int = 0
     """Episodes per task and phase; 0 plays all that were recorded."""
     tolerance: float = 0.01
@@ -32,10 +33,16 @@ class Verify:
 
     def run(self) -> int:
         """Compare the last evaluation of every finished phase; exit code 1 if any disagrees."""
-        run = Run.load(self.folder)
-        if not run.phases:
+        entries = load_results(self.folder).entries
+        if not entries:
             raise EvergaitError(f"{self.folder}: no phase of this run is finished yet; there is nothing to verify")
-        rows = [row for stage in range(len(run.phases)) for row in self._stage(run, stage)]
+        phases: dict[str, tuple[str, Run, int]] = {}  # runs of a study share phases
+        for entry in entries:
+            for stage, phase in enumerate(entry.run.phases):
+                words = f"{entry.condition}, " if len(entries) > 1 else ""
+                learnt = " > ".join(entry.order.split(" > ")[: stage + 1]) if len(entry.run.phases) > 1 else entry.order
+                phases.setdefault(phase.name, (f"{words}{learnt}, seed {entry.seed}", entry.run, stage))
+        rows = [{"phase": name, **row} for name, run, stage in phases.values() for row in self._stage(name, run, stage)]
         agree = all(row["agrees"] for row in rows)
         if self.json:
             print_json({"agrees": agree, "rows": rows})
@@ -47,7 +54,7 @@ class Verify:
             console.print("All agree." if agree else "Some disagree: the recorded returns cannot be reproduced here.")
         return 0 if agree else 1
 
-    def _stage(self, run: Run, stage: int) -> list[dict[str, object]]:
+    def _stage(self, name: str, run: Run, stage: int) -> list[dict[str, object]]:
         state, record = run.state(stage), run.ledgers[stage].records[-1]
         engines = run.phases[stage].identity()["engine"]
         rows: list[dict[str, object]] = []
@@ -55,7 +62,7 @@ class Verify:
             recorded = np.array(record.returns[task.name])
             n = min(self.episodes or len(recorded), len(recorded))
             network = run.policy.network(task, state.statistics)
-            errors.print(f"phase {stage + 1}: {task.name}, {n} episodes", style="dim", markup=False)
+            errors.print(f"{name}: {task.name}, {n} episodes", style="dim", markup=False)
             seeds = evaluation_seeds(run.config.seed, task, len(recorded))[:n]
             played = np.array([replay_in_gymnasium(network, state.theta, task, int(seed))[0] for seed in seeds])
             recorded = recorded[:n]
@@ -66,7 +73,6 @@ class Verify:
                 agrees = bool(np.array_equal(played, recorded))
             rows.append(
                 {
-                    "phase": stage + 1,
                     "task": task.name,
                     "engine": engines[task.name],
                     "recorded": float(recorded.mean()),

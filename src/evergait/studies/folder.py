@@ -138,6 +138,8 @@ def load_results(path: str | Path) -> Results:
     path = Path(path)
     if not is_study(path) and (path / "run.json").exists():
         return Results.of_run(path)
+    if not is_study(path):
+        raise EvergaitError(f"{path}: is not the folder of a run or a study (it has neither run.json nor study.json)")
     head, cells = read_cells(path)
     store = PhaseStore(path / "phases")
     entries = []
