@@ -2,10 +2,10 @@
 
 python benchmarks/profile.py [--rows 768] [--horizon 200]
 
-Time is sampled by `perf record` in a build with debug information and charged to the source file that the instruction comes
-from. Operations are counted exactly by `valgrind --tool=callgrind`, instruction by instruction, in the AVX2 code, whose
-arithmetic is the same per lane. The peak is measured by independent multiplications and additions, as wide as the engine's
-(no fused multiply-adds: the engine may not use them, see docs/physics.md).
+Time is sampled by `perf record` in a build with debug information and charged to the source file that the instruction
+comes from. Operations are counted by `valgrind --tool=callgrind`, instruction by instruction, in the AVX2 code, whose
+arithmetic is the same per lane. The peak is measured by independent multiplications and additions, as wide as the
+engine's (no fused multiply-adds: the engine may not use them, see docs/physics.md).
 """
 
 import argparse
@@ -43,36 +43,29 @@ HELPERS = ("lanes.h", "topology.h", "planar_model.h")  # charged to whoever call
 PEAK = r"""
 #include <chrono>
 #include <cstdio>
-#include <type_traits>
+#define STEP(x, y) x = x + c, y = y * b; asm volatile("" : "+v"(x), "+v"(y));
 template <class T> double peak() {
   typedef T V __attribute__((vector_size(64)));
-  V a[10], b = V{} + T(1.0000001), c = V{} + T(1e-9);
-  for (auto& x : a) x = V{} + T(1);
+  const V b = V{} + T(1.0000001), c = V{} + T(1e-9);
+  V a0 = b, a1 = b, a2 = b, a3 = b, a4 = b, a5 = b, a6 = b, a7 = b, a8 = b, a9 = b;
   double best = 0;
   for (int round = 0; round < 20; ++round) {
     const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < 1000000; ++i)
-#pragma GCC unroll 10
-      for (int k = 0; k < 10; ++k) {
-        if (k % 2) a[k] = a[k] * b; else a[k] = a[k] + c;
-        asm volatile("" : "+v"(a[k]));
-      }
+    for (int i = 0; i < 1000000; ++i) { STEP(a0, a1) STEP(a2, a3) STEP(a4, a5) STEP(a6, a7) STEP(a8, a9) }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     const double rate = 1e7 * (64 / sizeof(T)) / took.count();
     best = rate > best ? rate : best;
   }
-  T sum = 0;
-  for (auto& x : a) sum += x[0];
-  return sum == T(0) ? 0 : best;
+  return best;
 }
 int main() { printf("%g %g\n", peak<double>(), peak<float>()); }
 """
 
 
-def run(*command: str, **environment: str) -> str:
+def run(*command: str, input: str = "", **environment: str) -> str:  # noqa: A002 - as subprocess calls it
     """Standard output of a command that must succeed."""
-    done = subprocess.run(command, check=True, text=True, capture_output=True, env={**os.environ, **environment})
-    return done.stdout
+    environment = {**os.environ, **environment}
+    return subprocess.run(command, input=input, check=True, text=True, stdout=subprocess.PIPE, env=environment).stdout
 
 
 def work(task: str, theta: str, n_rows: int, horizon: int) -> None:
@@ -91,27 +84,15 @@ def work(task: str, theta: str, n_rows: int, horizon: int) -> None:
 
 def build(folder: Path) -> dict[str, str]:
     """The package with debug information, first on Python's path."""
-    options = ["-Ccmake.define.CMAKE_CXX_FLAGS=-g", "-Cinstall.strip=false", f"-Cbuild-dir={folder / 'build'}"]
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--no-deps",
-        "--no-build-isolation",
-        "--target",
-        str(folder / "package"),
-    ]
-    run(*pip, *options, str(ROOT))
+    options = ["-Ccmake.build-type=RelWithDebInfo", "-Cinstall.strip=false", f"-Cbuild-dir={folder / 'build'}"]
+    pip = ["-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target"]
+    run(sys.executable, *pip, str(folder / "package"), *options, str(ROOT))
     return {"PYTHONPATH": str(folder / "package")}
 
 
 def parts_of(library: str, addresses: list[str]) -> list[str]:
     """The part of the engine that each address belongs to."""
-    text = subprocess.run(
-        ["addr2line", "-i", "-a", "-e", library], input="\n".join(addresses), check=True, text=True, capture_output=True
-    ).stdout
+    text = run("addr2line", "-i", "-a", "-e", library, input="\n".join(addresses))
     parts = []
     for frames in re.split(r"^0x[0-9a-f]+\n", text, flags=re.MULTILINE)[1:]:
         files = [Path(line.split(":")[0]).name for line in frames.splitlines()]
@@ -124,17 +105,16 @@ def sampled(folder: Path, environment: dict[str, str], arguments: list[str]) -> 
     """Share of time by part."""
     data = str(folder / "perf.data")
     run("perf", "record", "-q", "-F", "2000", "-o", data, sys.executable, __file__, *arguments, **environment)
-    lines = run("perf", "script", "-i", data, "-F", "ip,sym,symoff,dso", **environment).splitlines()
     library = next((folder / "package" / "evergait").glob("_native*.so"))
-    symbols = {
-        name: int(address, 16)
-        for address, name in re.findall(r"^([0-9a-f]+) \w (\S+)$", run("nm", str(library)), flags=re.MULTILINE)
-    }
+    mapped = r"\[0x([0-9a-f]+)\(0x([0-9a-f]+)\) @ (?:0x)?([0-9a-f]+) .*: r-xp .*_native"
+    found = re.search(mapped, run("perf", "script", "-i", data, "--show-mmap-events"))
+    if found is None:
+        raise SystemExit("perf did not see the engine")
+    begin, size, offset = (int(group, 16) for group in found.groups())
     counts: collections.Counter[str] = collections.Counter()
-    for line in lines:
-        found = re.search(r"(\S+)\+0x([0-9a-f]+) \(.*_native", line)
-        if found and found[1] in symbols:
-            counts[hex(symbols[found[1]] + int(found[2], 16))] += 1
+    for line in run("perf", "script", "-i", data, "-F", "ip").split():
+        if begin <= int(line, 16) < begin + size:
+            counts[hex(int(line, 16) - begin + offset)] += 1
     shares: collections.Counter[str] = collections.Counter()
     for part, n in zip(parts_of(str(library), list(counts)), counts.values(), strict=True):
         shares[part] += n
@@ -163,7 +143,6 @@ def counted(folder: Path, environment: dict[str, str], arguments: list[str]) -> 
                 address, _, cost = line.split()[:3]
                 executed[int(address, 16)] += int(cost)
             after_call = False
-    base = min(executed) >> 12 << 12
     lanes = {"pd": 4, "ps": 8, "sd": 1, "ss": 1}
     operations = {"d": 0.0, "s": 0.0}
     code = {}
@@ -182,7 +161,7 @@ def counted(folder: Path, environment: dict[str, str], arguments: list[str]) -> 
 
 
 def loaded_at(executed: collections.Counter[int], code: dict[int, tuple[str, int]]) -> int:
-    """Where the library was loaded: the page-aligned shift under which most executed addresses are known instructions."""
+    """Where the library was loaded: the shift by whole pages under which most executed addresses are instructions."""
     busiest = [address for address, _ in executed.most_common(2000)]
     tries: collections.Counter[int] = collections.Counter()
     for address in busiest[:200]:
@@ -205,9 +184,10 @@ def main() -> None:
     missing = [name for name in ("perf", "valgrind", "addr2line", "objdump") if not shutil.which(name)]
     if missing:
         raise SystemExit(f"{', '.join(missing)}: not found; on Debian: apt install linux-perf valgrind binutils")
+    from physics import fill_in
+
     from evergait.bench import survivor
     from evergait.tasks import Task
-    from physics import fill_in
 
     rows = []
     with tempfile.TemporaryDirectory() as name:
@@ -244,8 +224,8 @@ def main() -> None:
             print(rows[-1], f"peak {peak_double / 1e9:.1f} {peak_single / 1e9:.1f} G/s", flush=True)
     head = ["task", *COLUMNS, "double operations per step", "single", "steps/s, 1 thread", "share of peak"]
     lines = [head, ["---"] * len(head), *rows]
-    peak_words = f"Peak of one core: {peak_double / 1e9:.0f} G double and {peak_single / 1e9:.0f} G single operations per second."
-    fill_in({"profile": "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{peak_words}"})
+    peaks = f"{peak_double / 1e9:.0f} G double or {peak_single / 1e9:.0f} G single precision operations per second"
+    fill_in({"profile": "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\nPeak of one core: {peaks}."})
 
 
 if __name__ == "__main__":
