@@ -4,7 +4,6 @@ python benchmarks/physics.py [--states 100000] [--episodes 200] [--threads 2] [-
 """
 
 import argparse
-import re
 import sys
 import tempfile
 from dataclasses import replace
@@ -15,6 +14,9 @@ import numpy as np
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from pages import fill_in  # noqa: E402
 
 from evergait import preset, train  # noqa: E402
 from evergait.bench import generation, measure  # noqa: E402
@@ -140,18 +142,6 @@ def figures(errors: dict[str, np.ndarray], growth: dict[str, np.ndarray]) -> Non
     figure.savefig(ROOT / "docs" / "physics.svg")
 
 
-def fill_in(blocks: dict[str, str]) -> None:
-    """Replace what stands between `<!-- name -->` and `<!-- end -->` in docs/physics.md."""
-    path = ROOT / "docs" / "physics.md"
-    text = path.read_text()
-    for name, block in blocks.items():
-        pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
-        text, n = re.subn(pattern, lambda m, block=block: f"{m[1]}\n{block}\n\n{m[2]}", text, flags=re.DOTALL)
-        if n != 1:
-            raise SystemExit(f"docs/physics.md has no block {name}")
-    path.write_text(text)
-
-
 def main() -> None:
     """Measure everything and write it down."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -165,9 +155,9 @@ def main() -> None:
         steps, errors = single_steps(options.states)
         episodes, growth = whole_episodes(options.episodes, options.threads)
         figures(errors, growth)
-        fill_in({"steps": steps, "episodes": episodes})
+        fill_in("physics.md", {"steps": steps, "episodes": episodes})
     if "speed" in options.parts:
-        fill_in({"speed": speed_table(options.threads, options.population)})
+        fill_in("physics.md", {"speed": speed_table(options.threads, options.population)})
 
 
 def speed_table(n_threads: int, n_rows: int) -> str:

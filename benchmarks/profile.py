@@ -184,7 +184,7 @@ def main() -> None:
     missing = [name for name in ("perf", "valgrind", "addr2line", "objdump") if not shutil.which(name)]
     if missing:
         raise SystemExit(f"{', '.join(missing)}: not found; on Debian: apt install linux-perf valgrind binutils")
-    from physics import fill_in
+    from pages import fill_in
 
     from evergait.bench import survivor
     from evergait.tasks import Task
@@ -225,7 +225,10 @@ def main() -> None:
     head = ["task", *COLUMNS, "double operations per step", "single", "steps/s, 1 thread", "share of peak"]
     lines = [head, ["---"] * len(head), *rows]
     peaks = f"{peak_double / 1e9:.0f} G double or {peak_single / 1e9:.0f} G single precision operations per second"
-    fill_in({"profile": "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\nPeak of one core: {peaks}."})
+    fill_in(
+        "physics.md",
+        {"profile": "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\nPeak of one core: {peaks}."},
+    )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,145 @@
+"""The paper's numbers beside ours: fills in docs/reproduction.md from the ledgers in results/.
+
+python benchmarks/reproduction.py [--skip-verify]
+
+Nothing is trained. Every number that is quoted from a final policy is played again in plain Gymnasium, which takes a
+minute per phase; with --skip-verify that part of the page stays as it is.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from pages import DOCS, fill_in  # noqa: E402
+
+from evergait.cli import main as evergait  # noqa: E402
+from evergait.studies.base import read_study  # noqa: E402
+from evergait.studies.cells import study_cells  # noqa: E402
+from evergait.studies.claims import claims_table  # noqa: E402
+from evergait.studies.curve_figures import draw_curves  # noqa: E402
+from evergait.studies.folder import load_results  # noqa: E402
+from evergait.studies.results import Results  # noqa: E402
+from evergait.studies.style import SETTINGS, Picture, legend_below, panels  # noqa: E402
+from evergait.studies.table import Table  # noqa: E402
+from evergait.studies.tables import extrema_tables, runs_table, single_task_table, summary_table  # noqa: E402
+from evergait.studies.tree import Tree  # noqa: E402
+
+STUDY = ROOT / "results" / "paper"
+READINGS = ROOT / "results" / "readings"
+ORDER = "Hopper > Swimmer > Walker2d"
+CONDITIONS = ("single", "shared", "replay-192", "distinct")
+SPEED = {"Hopper-v5": 1.26e6, "Swimmer-v5": 1.99e6, "Walker2d-v5": 0.95e6}
+"""Environment steps per second on two cores (docs/physics.md)."""
+
+
+def pilot() -> Results:
+    """What results/paper has of the one order."""
+    all_of_it = load_results(STUDY)
+    entries = [
+        e for e in all_of_it.entries if e.condition in CONDITIONS and (e.order == ORDER or e.condition == "single")
+    ]
+    return Results(all_of_it.title, all_of_it.path, tuple(entries), all_of_it.description)
+
+
+def markdown(*tables: Table) -> str:
+    """Tables one after the other, those without a row left out."""
+    return "\n".join(table.to_markdown() for table in tables if table.rows).strip()
+
+
+def state(results: Results) -> str:
+    """What is trained and what is missing."""
+    done = {phase.name for entry in results.entries for phase in entry.run.phases}
+    cells = [
+        c
+        for c in study_cells(read_study("paper").at_scale("full"))
+        if c.condition in CONDITIONS[1:] and c.order == ORDER
+    ]
+    nodes = Tree.build(cells).nodes
+    missing = [node.label for name, node in nodes.items() if name not in done]
+    words = f"{len(nodes) - len(missing)} of the {len(nodes)} phases of this order are trained."
+    return words + (f" Missing: {'; '.join(missing)}." if missing else "")
+
+
+def curves(results: Results) -> None:
+    """The order's curves, a panel per condition."""
+    with mpl.rc_context(SETTINGS):
+        figure, axes = panels(1, 3, width=3.6, height=2.6)
+        for panel, condition in zip(axes, CONDITIONS[1:], strict=True):
+            entries = [entry for entry in results.entries if entry.condition == condition]
+            panel.set_title(condition)
+            panel.set_xlabel("generation")
+            panel.set_ylabel("normalised return R̂")
+            if entries:
+                draw_curves(panel, results, entries)
+        legend_below(figure, axes[0])
+        picture = Picture("reproduction", "", figure)
+        picture.write(DOCS)
+    (DOCS / "reproduction.pdf").unlink()
+
+
+def verified() -> str:
+    """The last evaluation of every phase, played again by `evergait verify`."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        evergait(["verify", str(STUDY), "--json"])
+    rows = json.loads(out.getvalue())["rows"]
+    agree = sum(row["agrees"] for row in rows)
+    lines = tuple((r["phase"], r["task"], r["recorded"], r["gymnasium"], r["largest difference"]) for r in rows)
+    columns = ("phase", "task", "recorded mean", "plain Gymnasium", "largest difference of an episode")
+    table = Table("verified", f"{agree} of {len(rows)} recorded means agree with plain Gymnasium", columns, lines)
+    return markdown(table)
+
+
+def cost(results: Results) -> str:
+    """What the complete study takes, from the steps of the phases that are trained."""
+    ledgers = {phase.name: phase.ledger() for entry in results.entries for phase in entry.run.phases}.values()
+    seconds = [sum(ledger.total_steps().values()) / SPEED[ledger.learning[0]] for ledger in ledgers]
+    n_phases = len(Tree.build(study_cells(read_study("paper").at_scale("full"))).nodes)
+    hours = n_phases * float(np.mean(seconds)) / 3600
+    return (
+        f"The complete study has {n_phases} phases. The {len(seconds)} trained ones take on average "
+        f"{np.mean(seconds) / 60:.0f} minutes each at the speed of two quiet cores, so all of them take about "
+        f"{hours:.0f} hours on 2 cores and, as phases run side by side, about {hours / 8:.1f} hours on 16; on 1,000 "
+        "some minutes, by the model in [scaling.md](scaling.md), which is extrapolated."
+    )
+
+
+def readings() -> str:
+    """One reading at a time: final R̂, BWT and Int over seeds."""
+    if not (READINGS / "study.json").exists():
+        return "Not trained yet: `evergait study run readings --out results/readings`."
+    results = load_results(READINGS)
+    return markdown(summary_table(results), single_task_table(results))
+
+
+def main() -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--skip-verify", action="store_true")
+    options = parser.parse_args()
+    results = pilot()
+    curves(results)
+    blocks = {
+        "state": state(results),
+        "tables": markdown(single_task_table(results), *extrema_tables(results)),
+        "runs": markdown(runs_table(results)),
+        "claims": markdown(claims_table(results)),
+        "cost": cost(results),
+        "readings": readings(),
+    }
+    if not options.skip_verify:
+        blocks["verified"] = verified()
+    fill_in("reproduction.md", blocks)
+
+
+if __name__ == "__main__":
+    main()
