@@ -1,9 +1,27 @@
 """Continual-learning methods, one file each; importing this package registers them."""
 
-from evergait.methods.base import Batch, Method, Stage
+from evergait.methods.base import Method, rank_together, weighted_sum
+from evergait.methods.composite import Composite, check_parts
+from evergait.methods.context import Batch, Collection, Context, Memory, Stage, Step
 from evergait.methods.interval import Interval
 from evergait.methods.multitask import Multitask
 from evergait.methods.naive import Naive
 from evergait.methods.replay import Replay
 
-__all__ = ["Batch", "Interval", "Method", "Multitask", "Naive", "Replay", "Stage"]
+__all__ = [
+    "Batch",
+    "Collection",
+    "Composite",
+    "Context",
+    "Interval",
+    "Memory",
+    "Method",
+    "Multitask",
+    "Naive",
+    "Replay",
+    "Stage",
+    "Step",
+    "check_parts",
+    "rank_together",
+    "weighted_sum",
+]
