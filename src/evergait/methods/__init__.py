@@ -1,18 +1,22 @@
 """Continual-learning methods, one file each; importing this package registers them."""
 
+from evergait.methods.anchor import Anchor
 from evergait.methods.base import Method, rank_together, weighted_sum
 from evergait.methods.composite import Composite, check_parts
 from evergait.methods.context import Batch, Collection, Context, Memory, Stage, Step
+from evergait.methods.freeze import Freeze
 from evergait.methods.interval import Interval
 from evergait.methods.multitask import Multitask
 from evergait.methods.naive import Naive
 from evergait.methods.replay import Replay
 
 __all__ = [
+    "Anchor",
     "Batch",
     "Collection",
     "Composite",
     "Context",
+    "Freeze",
     "Interval",
     "Memory",
     "Method",
