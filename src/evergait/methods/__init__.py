@@ -1,5 +1,6 @@
 """Continual-learning methods, one file each; importing this package registers them."""
 
+from evergait.methods.adaptive import Adaptive
 from evergait.methods.anchor import Anchor
 from evergait.methods.base import Method, rank_together, weighted_sum
 from evergait.methods.composite import Composite, check_parts
@@ -8,9 +9,11 @@ from evergait.methods.freeze import Freeze
 from evergait.methods.interval import Interval
 from evergait.methods.multitask import Multitask
 from evergait.methods.naive import Naive
+from evergait.methods.project import Project
 from evergait.methods.replay import Replay
 
 __all__ = [
+    "Adaptive",
     "Anchor",
     "Batch",
     "Collection",
@@ -22,6 +25,7 @@ __all__ = [
     "Method",
     "Multitask",
     "Naive",
+    "Project",
     "Replay",
     "Stage",
     "Step",
