@@ -5,6 +5,7 @@ from evergait.methods.anchor import Anchor
 from evergait.methods.base import Method, rank_together, weighted_sum
 from evergait.methods.composite import Composite, check_parts
 from evergait.methods.context import Batch, Collection, Context, Memory, Stage, Step
+from evergait.methods.distill import Distill
 from evergait.methods.freeze import Freeze
 from evergait.methods.interval import Interval
 from evergait.methods.multitask import Multitask
@@ -19,6 +20,7 @@ __all__ = [
     "Collection",
     "Composite",
     "Context",
+    "Distill",
     "Freeze",
     "Interval",
     "Memory",
