@@ -6,6 +6,7 @@ from evergait.methods.base import Method, rank_together, weighted_sum
 from evergait.methods.composite import Composite, check_parts
 from evergait.methods.context import Batch, Collection, Context, Memory, Stage, Step
 from evergait.methods.distill import Distill
+from evergait.methods.ewc import Ewc
 from evergait.methods.freeze import Freeze
 from evergait.methods.interval import Interval
 from evergait.methods.multitask import Multitask
@@ -21,6 +22,7 @@ __all__ = [
     "Composite",
     "Context",
     "Distill",
+    "Ewc",
     "Freeze",
     "Interval",
     "Memory",
