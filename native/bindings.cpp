@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "arrays.h"
 #include "kernels.h"
@@ -117,4 +118,29 @@ NB_MODULE(_native, m) {
         },
         nb::arg("layers"), nb::arg("middle"), nb::arg("half_range"), nb::arg("mean").none(), nb::arg("scale").none(),
         nb::arg("packed"), nb::arg("observations"), nb::arg("actions"), nb::arg("n_threads"));
+
+  m.def("outputs",
+        [](In2<int64_t> layers, std::optional<In1<double>> mean, std::optional<In1<double>> scale, In1<double> theta,
+           In2<double> observations, Out2<double> outputs) {
+          Surround surround = {mean ? mean->data() : nullptr, scale ? scale->data() : nullptr, nullptr, nullptr};
+          nb::gil_scoped_release release;
+          std::vector<double> memory(kernels->pass_size(as_layers(layers), int(layers.shape(0))));
+          kernels->outputs(as_layers(layers), int(layers.shape(0)), surround, theta.data(), observations.data(),
+                           int64_t(observations.shape(0)), memory.data(), outputs.data());
+        },
+        nb::arg("layers"), nb::arg("mean").none(), nb::arg("scale").none(), nb::arg("theta"), nb::arg("observations"),
+        nb::arg("outputs"));
+
+  m.def("pull_back",
+        [](In2<int64_t> layers, std::optional<In1<double>> mean, std::optional<In1<double>> scale, In1<double> theta,
+           In2<double> observations, In2<double> cotangents, bool squared, Out1<double> gradient) {
+          Surround surround = {mean ? mean->data() : nullptr, scale ? scale->data() : nullptr, nullptr, nullptr};
+          nb::gil_scoped_release release;
+          std::vector<double> memory(kernels->pass_size(as_layers(layers), int(layers.shape(0))));
+          kernels->pull_back(as_layers(layers), int(layers.shape(0)), surround, theta.data(), observations.data(),
+                             cotangents.data(), int64_t(observations.shape(0)), squared, memory.data(),
+                             gradient.data());
+        },
+        nb::arg("layers"), nb::arg("mean").none(), nb::arg("scale").none(), nb::arg("theta"), nb::arg("observations"),
+        nb::arg("cotangents"), nb::arg("squared"), nb::arg("gradient"));
 }

@@ -1,6 +1,7 @@
-// Noise and policy, compiled once per instruction set (see isa.h).
+// Noise, policy and its derivatives, compiled once per instruction set (see isa.h).
 #include "kernels.h"
 
+#include "gradients.h"
 #include "policy.h"
 
 namespace evergait::EVERGAIT_ISA {
@@ -36,6 +37,32 @@ static void act(const Layer* layers, int n_layers, Surround surround, const floa
   policy_action(layers, n_layers, surround, packed, observation, action);
 }
 
-extern const Kernels kernels = {words, normals, accumulate, size, pack, act};
+static int64_t room(const Layer* layers, int n_layers) { return pass_size(layers, n_layers); }
+
+static void outputs(const Layer* layers, int n_layers, Surround surround, const double* theta,
+                    const double* observations, int64_t n_rows, double* memory, double* out) {
+  const Pass pass = start_pass(layers, n_layers, theta, memory);
+  const int64_t n_in = layers[0].n_in, n_out = layers[n_layers - 1].n_out;
+  for (int64_t row = 0; row < n_rows; row++) {
+    const double* y = forward(layers, n_layers, surround, theta, observations + row * n_in, pass);
+    for (int64_t i = 0; i < n_out; i++) out[row * n_out + i] = y[i];
+  }
+}
+
+static void pull_back(const Layer* layers, int n_layers, Surround surround, const double* theta,
+                      const double* observations, const double* cotangents, int64_t n_rows, bool squared, double* memory,
+                      double* gradient) {
+  const Pass pass = start_pass(layers, n_layers, theta, memory);
+  const int64_t n_in = layers[0].n_in, n_out = layers[n_layers - 1].n_out;
+  for (int64_t row = 0; row < n_rows; row++) {
+    forward(layers, n_layers, surround, theta, observations + row * n_in, pass);
+    if (squared)
+      backward<true>(layers, n_layers, theta, cotangents + row * n_out, pass, gradient);
+    else
+      backward<false>(layers, n_layers, theta, cotangents + row * n_out, pass, gradient);
+  }
+}
+
+extern const Kernels kernels = {words, normals, accumulate, size, pack, act, room, outputs, pull_back};
 
 }  // namespace evergait::EVERGAIT_ISA

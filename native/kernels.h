@@ -34,6 +34,13 @@ struct Kernels {
   int64_t (*packed_size)(const Layer*, int n_layers);
   void (*pack)(const Layer*, int n_layers, const float* theta, float scale, NoiseKey, uint32_t pair, float* packed);
   void (*act)(const Layer*, int n_layers, Surround, const float* packed, const double* observation, float* action);
+  int64_t (*pass_size)(const Layer*, int n_layers);
+  // Outputs of the head (n_rows, n_out) for observations (n_rows, n_in); `memory` has room for pass_size doubles.
+  void (*outputs)(const Layer*, int n_layers, Surround, const double* theta, const double* observations, int64_t n_rows,
+                  double* memory, double* outputs);
+  // gradient[j] += Σ_rows ∂(cotangent · outputs)/∂θ_j, or the sum of its squares; rows in order.
+  void (*pull_back)(const Layer*, int n_layers, Surround, const double* theta, const double* observations,
+                    const double* cotangents, int64_t n_rows, bool squared, double* memory, double* gradient);
 };
 
 namespace baseline { extern const Kernels kernels; }

@@ -49,9 +49,9 @@ inline void pack_candidate(const Layer* layers, int n_layers, const float* theta
   }
 }
 
-// tanh to the last bit of float32 but for rare ties: (e - 1) / (e + 1) with e = exp(2x), in double precision.
-inline float hyperbolic_tangent(float x) {
-  double y = 2.0 * double(x);
+// tanh: (e - 1) / (e + 1) with e = exp(2x), and two terms of its series near zero, where that would cancel.
+inline double tangent(double x) {
+  double y = 2.0 * x;
   y = y > 40.0 ? 40.0 : y;
   y = y < -40.0 ? -40.0 : y;
   const double shift = 0x1.8p52;  // adding it rounds to a whole number and leaves that in the low bits
@@ -73,12 +73,14 @@ inline float hyperbolic_tangent(float x) {
   p = p * r + 1.0;
   double e = p * bits_to_double((double_to_bits(shifted) + 1023) << 52);
   double t = (e - 1.0) / (e + 1.0);
-  double small = double(x);
-  small = small - small * small * small * (1.0 / 3);
+  double small = x - x * x * x * (1.0 / 3);
   double magnitude = small < 0 ? -small : small;
   t = magnitude < 1e-3 ? small : t;
-  return x == x ? float(t) : x;
+  return x == x ? t : x;
 }
+
+// To the last bit of float32 but for rare ties.
+inline float hyperbolic_tangent(float x) { return float(tangent(double(x))); }
 
 // A register's worth of outputs, loaded through the pointer itself: for AVX2, GCC turns a memcpy into two halves on the stack.
 typedef float OutputVector __attribute__((vector_size(EVERGAIT_VECTOR_BYTES), aligned(4), may_alias));

@@ -3,8 +3,9 @@
 import numpy as np
 
 from evergait.config import Config, Evaluation
+from evergait.data import from_data
 from evergait.engines import Episodes
-from evergait.methods import Replay
+from evergait.methods import Method, Replay
 from evergait.policy import Policy, PolicyConfig
 from evergait.random import PERTURBATION, Noise
 from evergait.tasks import parse_task
@@ -21,6 +22,14 @@ def tiny_config(**changes: object) -> Config:
         "method": Replay(budget=4),
     }
     return Config(**{**settings, **changes})
+
+
+def every_method(**replay: int) -> list[Method]:
+    """Every registered method, after the one that it needs, and some of their composites; with options for replay."""
+    names = [f"{member.needs}+{name}" if member.needs else name for name, member in Method.members.items()]
+    names += ["replay+adaptive+project", "replay+distill", "interval+anchor", "ewc+distill"]
+    options = {name: {"replay": replay} if name.startswith("replay+") else {} for name in names} | {"replay": replay}
+    return [from_data(Method, {"name": name, **options[name]}, "method") for name in names]
 
 
 def tiny_request(task: str = "InvertedPendulum-v5", n_rows: int = 50, **changes: object) -> Episodes:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from small import tiny_config
 
-from evergait.cli import main
+from evergait.cli import main, parse
+from evergait.methods import Collection, Distill, Method, Replay
 from evergait.run import Run, open_folder
 
 
@@ -38,6 +39,13 @@ def test_train_show_again(tmp_path: Path) -> None:
     assert other.returncode == 2
     assert "another config" in other.stderr
     assert Run.load(tmp_path / "run").config == tiny_config(generations=2, method=type(tiny_config().method)(budget=2))
+
+
+def test_flags_of_joined_methods() -> None:
+    flags = ["--method", "replay+distill", "--method.replay.budget", "6", "--method.distill.collection.episodes", "3"]
+    config = parse(["train", "--out", "runs/x", *flags]).settings
+    parts = {"replay": Replay(budget=6), "distill": Distill(collection=Collection(episodes=3))}
+    assert config.method == Method.named("replay+distill", "method")(**parts)
 
 
 def test_show_as_json(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,6 +151,11 @@ BAD = [
     (["train", "--out", "OUT", "--method", "replay", "--method.budget", "3"], "method.budget: is 3"),
     (["train", "--out", "OUT", "--method", "replay", "--method.budget", "9999"], "method.budget: is 9999"),
     (["train", "--out", "OUT", "--method", "replay", "--stream", "Hopper-v5"], "replay needs an earlier task"),
+    (["train", "--out", "OUT", "--method", "replay+distil"], "did you mean 'distill'"),
+    (["train", "--out", "OUT", "--method", "distill+distill"], "distill may be there only once"),
+    (["train", "--out", "OUT", "--method=multitask+replay"], "multitask stands alone"),
+    (["train", "--out", "OUT", "--method", "adaptive"], "adaptive needs replay before it; write 'replay+adaptive'"),
+    (["train", "--out", "OUT", "--method", "replay+ewc", "--method.replay.budget", "3"], "method.replay.budget: is 3"),
     (["train", "--out", "OUT", "--stream"], "stream: it is empty"),
     (["train", "--out", "OUT", "--threads", "0", "--generations", "1"], "threads: is 0; it must be at least 1"),
     (["train", "--out", "/proc/evergait", "--generations", "1"], "cannot be made a folder"),

@@ -4,10 +4,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from small import every_method
 
 from evergait.config import Config, preset, read_config
 from evergait.data import to_data, to_toml
-from evergait.methods import Interval, Method, Replay
+from evergait.methods import Collection, Distill, Interval, Method, Project, Replay
 from evergait.optimizers import Adam, Optimizer
 from evergait.policy import PolicyConfig
 from evergait.types import EvergaitError
@@ -19,7 +20,7 @@ from evergait.types import EvergaitError
         Config(),
         Config(stream=("Hopper-v5@gravity=0.5",), healthy_bonus={"Hopper-v5@gravity=0.5": 0.25}, seed=2**63),
         Config(policy=PolicyConfig(hidden=(), heads="separate"), optimizer=Adam(beta1=0.5), method=Interval(7)),
-        *(Config(method=member()) for member in Method.members.values()),
+        *(Config(method=method) for method in every_method(budget=4)),
         *(Config(optimizer=member()) for member in Optimizer.members.values()),
         preset("paper"),
         preset("quick"),
@@ -54,6 +55,14 @@ def test_a_file_may_start_from_a_preset(tmp_path: Path) -> None:
     assert (config.seed, config.pairs, config.method) == (4, 384, Replay(budget=12))
 
 
+def test_methods_are_joined_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(
+        '[method]\nname = "replay+distill"\n[method.replay]\nbudget = 12\n[method.distill.collection]\nepisodes = 3\n'
+    )
+    parts = {"replay": Replay(budget=12), "distill": Distill(collection=Collection(episodes=3))}
+    assert read_config(tmp_path / "c.toml").method == Method.named("replay+distill", "method")(**parts)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -68,6 +77,13 @@ def test_a_file_may_start_from_a_preset(tmp_path: Path) -> None:
         ('[method]\nname = "replay"\nbugdet = 3', "method.bugdet: unknown field; did you mean 'budget'?"),
         ('[method]\nname = "naive"\nbudget = 3', "method.budget: unknown field"),
         ('[method]\nname = "replay"\nranks = "jiont"', "method.ranks: is 'jiont'; did you mean 'joint'?"),
+        ('method = "replay+distil"', "method: there is no method 'distil'; did you mean 'distill'?"),
+        ('method = "multitask+replay"', "method: is 'multitask\\+replay'; multitask stands alone"),
+        (
+            '[method]\nname = "replay+ewc"\newc.stength = 1',
+            "method.ewc.stength: unknown field; did you mean 'strength'",
+        ),
+        ('[method]\nname = "replay+ewc"\nbudget = 2', "method.budget: unknown field"),
         ('optimizer = "adma"', "optimizer: there is no optimizer 'adma'; did you mean 'adam'?"),
         ('shaping = "z-skore"', "shaping: is 'z-skore'; did you mean 'z-score'"),
         ('shaping = "?"', "shaping: is '\\?'; known: centered-ranks, z-score, nes, raw"),
@@ -102,6 +118,8 @@ def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path) -> Non
         ({"stream": ("Hopper-v5@gravity=-1",)}, "gravity is '-1'; it must be a finite number of at least 0"),
         ({"stream": ("Hopper-v5@mon",)}, "no variant is called 'mon'; did you mean 'moon'?"),
         ({"stream": ("Hopper-v5",), "method": Replay()}, "replay needs an earlier task"),
+        ({"method": Project()}, "method: project needs replay before it; write 'replay\\+project'"),
+        ({"method": Distill(collection=Collection(episodes=0))}, "method.collection.episodes: is 0"),
         ({"stream": ("Taxi-v4",)}, "its observations are Discrete"),
         (
             {"healthy_bonus": {"Hoper-v5": 1.0}},

@@ -77,7 +77,7 @@ def test_continual_world_forward_transfer() -> None:
 
 
 def test_steps_are_counted_by_kind() -> None:
-    assert METRICS.total_steps() == {"training": 900, "replay": 63, "evaluation": 90}
+    assert METRICS.total_steps() == {"training": 900, "replay": 63, "collection": 0, "evaluation": 90}
 
 
 def test_summary_of_a_single_task_has_no_transfer() -> None:

@@ -128,3 +128,43 @@ def test_statistics_normalise_observations() -> None:
 def test_absurd_widths_are_refused() -> None:
     with pytest.raises(EvergaitError, match=r"policy.hidden\[1\]: is 0; it must be from 1"):
         PolicyConfig(hidden=(64, 0)).check()
+
+
+@pytest.mark.parametrize("heads", ["shared", "separate"])
+@pytest.mark.parametrize("activation", ["linear", "relu", "tanh"])
+@pytest.mark.parametrize("hidden", [(), (5,), (4, 7)])
+def test_back_propagation_equals_finite_differences(
+    heads: str, activation: Activation, hidden: tuple[int, ...]
+) -> None:
+    config = PolicyConfig(input_width=6, hidden=hidden, activation=activation, heads=heads, normalise=True)
+    policy = Policy.build(config, [HOPPER, SWIMMER])
+    random = np.random.default_rng(0)
+    sums = Statistics.empty(policy.tasks).sums | {SWIMMER.name: np.array([[9.0] * 8, [4.0] * 8, [30.0] * 8])}
+    network = policy.network(SWIMMER, Statistics(sums))
+    theta = policy.initial(seed=1).astype(np.float64)
+    observations, cotangents = random.normal(size=(3, 8)), random.normal(size=(3, 2))
+    rows = np.zeros((3, len(theta)))
+    for j in range(len(theta)):
+        shift = np.zeros(len(theta))
+        shift[j] = 1e-6
+        change = network.outputs(theta + shift, observations) - network.outputs(theta - shift, observations)
+        rows[:, j] = np.sum(cotangents * change, axis=1) / 2e-6
+    gradient = network.pull_back(theta, observations, cotangents)
+    np.testing.assert_allclose(gradient, rows.sum(axis=0), rtol=1e-5, atol=1e-8)
+    squares = network.pull_back(theta, observations, cotangents, squared=True)
+    np.testing.assert_allclose(squares, (rows**2).sum(axis=0), rtol=1e-5, atol=1e-8)
+    assert (gradient != 0).sum() > 30
+
+
+def test_outputs_are_what_the_engines_see() -> None:
+    policy = Policy.build(PolicyConfig(), [HOPPER, WALKER])
+    theta, observations = policy.initial(seed=1), np.random.default_rng(0).normal(size=(5, 17))
+    outputs = policy.network(WALKER).outputs(theta.astype(np.float64), observations)
+    np.testing.assert_allclose(act(policy, theta, WALKER, observations), outputs, atol=1e-6)
+
+
+def test_what_a_task_uses_is_shared_or_its_own() -> None:
+    for heads in ("shared", "separate"):
+        policy = Policy.build(PolicyConfig(heads=heads), [HOPPER, SWIMMER])
+        parts = policy.active(SWIMMER, "shared") + policy.active(SWIMMER, "own")
+        assert sorted(parts) == policy.active(SWIMMER)

@@ -121,8 +121,11 @@ ends = np.zeros(3, np.float32), np.ones(3, np.float32)
 native.act(layers, *ends, None, None, packed, observations, actions, 2)
 gradient = np.zeros(5200)
 native.accumulate_noise(1, 2, 3, np.arange(50, dtype=np.uint32), np.linspace(-1, 1, 50), 0, 5200, gradient, 2)
+slopes = np.zeros(5200)
+for squared in (False, True):
+    native.pull_back(layers, None, None, theta.astype(float), observations, actions.astype(float), squared, slopes)
 import hashlib
-parts = b"".join(part.tobytes() for part in (theta, packed, actions, gradient))
+parts = b"".join(part.tobytes() for part in (theta, packed, actions, gradient, slopes))
 print(native.ISA, hashlib.sha256(parts).hexdigest())
 """
     found = {}

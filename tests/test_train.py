@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small import tiny_config
+from small import every_method, tiny_config
 
 from evergait import Config, EvergaitError, train
 from evergait.config import Evaluation
 from evergait.ledger import Record
-from evergait.methods import Method, Multitask, Naive, Replay, Stage
+from evergait.methods import Distill, Ewc, Freeze, Method, Multitask, Naive, Replay, Stage
 from evergait.optimizers import Adam, Optimizer
 from evergait.policy import PolicyConfig
 from evergait.run import Run
@@ -53,7 +53,7 @@ def test_threads_do_not_change_a_bit(trained: Path, tmp_path: Path, n_threads: i
 
 @pytest.mark.parametrize(
     "changes",
-    [{"method": member()} for name, member in Method.members.items() if name != "replay"]
+    [{"method": method} for method in every_method(budget=4)]
     + [{"optimizer": member()} for member in Optimizer.members.values()]
     + [
         {"policy": PolicyConfig(normalise=True, replay_updates_statistics=True)},
@@ -61,6 +61,8 @@ def test_threads_do_not_change_a_bit(trained: Path, tmp_path: Path, n_threads: i
         {"episodes": 2, "adaptive_horizon": True, "shaping": "nes", "perturb": "all", "carry": "best"},
         {"stream": ("InvertedPendulum-v5@gravity=0.5,observation_noise=0.1", "InvertedPendulum-v5"), "horizon": 20},
         {"method": Replay(budget=4, ranks="per-task", update="shared", budget_is="per-task", weight=0.5)},
+        {"method": Ewc(importance="search", decay=0.5)},
+        {"method": Distill(steps=2), "policy": PolicyConfig(normalise=True, heads="separate"), "carry": "best"},
     ],
     ids=str,
 )
@@ -70,6 +72,67 @@ def test_every_option_trains_the_same_bits_on_one_and_two_threads(changes: dict[
     assert files(one) == files(two)
     assert np.isfinite(one.theta).all()
     assert (one.theta != one.policy.initial(config.seed)).any()
+
+
+class QuitError(Exception):
+    """What a Quitter raises."""
+
+
+class Quitter(Recorder):
+    """An observer that ends training, after its checkpoint, in the fifth generation that it sees."""
+
+    def generation_done(self, stage: Stage, generation: int, n_steps: int) -> None:
+        super().generation_done(stage, generation, n_steps)
+        if self.generations == 5:
+            raise QuitError
+
+
+STREAM = ("InvertedPendulum-v5", "Reacher-v5", "InvertedDoublePendulum-v5", "InvertedPendulum-v5")
+METHODS = [*every_method(budget=6), Ewc(importance="search")]
+
+
+def remembering(method: Method) -> Config:
+    """Four phases of three generations, the last one a return."""
+    evaluation = Evaluation(every=2, episodes=1, random_policies=1)
+    return tiny_config(stream=STREAM, generations=3, pairs=3, evaluation=evaluation, method=method)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_every_method_goes_on_from_the_middle_of_any_phase(method: Method, tmp_path: Path) -> None:
+    config = remembering(method)
+    undisturbed = train(config, tmp_path / "undisturbed")
+    n_quits = 0
+    while True:
+        try:
+            run = train(config, tmp_path / "run", observers=[Quitter()], checkpoint_seconds=0)
+            break
+        except QuitError:
+            n_quits += 1
+    assert n_quits == len(config.stages()) * 3 // 5
+    assert files(run) == files(undisturbed)
+
+
+def test_memory_grows_with_the_stream_and_is_counted(tmp_path: Path) -> None:
+    run = train(remembering(Distill()), tmp_path / "run")
+    a, b, c, _ = STREAM
+    memories = [run.state(stage).memory for stage in range(4)]
+    tasks = [sorted({name.split(".")[1] for name in memory}) for memory in memories]
+    assert tasks == [[], [a], [a, b], [c, b]]  # the return to the first task lets go of it
+    name = f"distill.{b}.outputs"
+    assert memories[2][name].tobytes() == memories[3][name].tobytes()
+    assert memories[2][name].shape == (8 * 50, 2)  # all that eight episodes of Reacher have
+    collected = [ledger.total_steps()["collection"] for ledger in run.ledgers]
+    assert collected[0] == 0
+    assert min(collected[1:]) > 0
+    assert collected[2] == 8 * 50
+
+
+def test_frozen_layers_forget_nothing(tmp_path: Path) -> None:
+    run = train(tiny_config(method=Freeze()), tmp_path / "run")
+    first, second = run.ledgers
+    learnt = first.records[-1].returns["InvertedPendulum-v5"]
+    assert all(record.returns["InvertedPendulum-v5"] == learnt for record in second.records)
+    assert second.curve("Reacher-v5")[0] != second.curve("Reacher-v5")[-1]
 
 
 def test_seeds_matter(trained: Path, tmp_path: Path) -> None:

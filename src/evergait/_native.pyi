@@ -44,6 +44,24 @@ def act(
     actions: Float32,
     n_threads: int,
 ) -> None: ...
+def outputs(
+    layers: Int64,
+    mean: Float64 | None,
+    scale: Float64 | None,
+    theta: Float64,
+    observations: Float64,
+    outputs: Float64,
+) -> None: ...
+def pull_back(
+    layers: Int64,
+    mean: Float64 | None,
+    scale: Float64 | None,
+    theta: Float64,
+    observations: Float64,
+    cotangents: Float64,
+    squared: bool,
+    gradient: Float64,
+) -> None: ...
 def planar_step(
     description: Float64,
     position: Float64,

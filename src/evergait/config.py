@@ -10,7 +10,7 @@ from typing import Any, Literal
 from evergait.data import from_data, require, to_data, to_toml
 from evergait.engines import EngineName, engine_name
 from evergait.files import read_bytes
-from evergait.methods import Method, Naive, Stage
+from evergait.methods import Composite, Method, Naive, Stage, check_parts
 from evergait.names import nearest
 from evergait.optimizers import Optimizer, Plain
 from evergait.policy import Policy, PolicyConfig
@@ -103,6 +103,8 @@ class Config:
         self.policy.check()
         self.optimizer.check()
         stages = self.stages()
+        if not isinstance(self.method, Composite):  # which was checked when it was made
+            check_parts([type(self.method)], "method")
         self.method.check(stages)
         policy = self.build_policy()
         assert policy.n_parameters  # noqa: S101 - asks Gymnasium for every task's spaces, which refuses what has none

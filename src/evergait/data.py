@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Family:
-    """Base of a family; direct subclasses open a family, their subclasses join it."""
+    """Base of a family; direct subclasses open a family, their subclasses with a name join it."""
 
     name: ClassVar[str] = ""
     members: ClassVar[dict[str, type[Any]]]
@@ -27,7 +27,7 @@ class Family:
     def __init_subclass__(cls, name: str = "") -> None:
         if Family in cls.__bases__:
             cls.members = {}
-        else:
+        elif name:
             cls.name = name
             cls.members[name] = cls
 

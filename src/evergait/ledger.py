@@ -17,7 +17,7 @@ from evergait.files import canonical_json
 from evergait.types import EvergaitError, Float64
 
 FORMAT = 1
-STEP_KINDS = ("training", "replay", "evaluation")
+STEP_KINDS = ("training", "replay", "collection", "evaluation")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,8 @@ class Record:
     lengths: Mapping[str, Sequence[int]]
     """Task name → environment steps of each episode."""
     steps: Mapping[str, int]
-    """Environment steps since the evaluation before, by kind: training, replay, evaluation."""
+    """Environment steps since the evaluation before, by kind: training, replay, collection (of observations that a
+    method keeps), evaluation."""
     diverged: int = 0
     """Training episodes since the evaluation before whose physics diverged."""
 

@@ -103,12 +103,10 @@ class PhaseTrainer:
         return Trainer(config, policy, evaluator, self.workers, self.observers, self.checkpoint_seconds)
 
     def _start(self, phase: Phase, policy: Policy) -> State:
-        """θ and statistics from the parent; the optimizer and the horizon begin anew with every phase."""
-        optimizer = self.config.optimizer.start(policy.n_parameters)
+        """θ, statistics and memory from the parent; the optimizer and the horizon begin anew with every phase."""
+        optimizer, horizon = self.config.optimizer.start(policy.n_parameters), self.config.horizon
         if not phase.parent:
-            theta, statistics = policy.initial(self.config.seed), Statistics.empty(policy.tasks)
-        else:
-            before = State.load(*self.store.folder(phase.parent).result())
-            theta = before.best_theta if self.config.carry == "best" else before.theta
-            statistics = before.statistics
-        return State(theta, optimizer, statistics, horizon=self.config.horizon)
+            return State(policy.initial(self.config.seed), optimizer, Statistics.empty(policy.tasks), horizon=horizon)
+        before = State.load(*self.store.folder(phase.parent).result())
+        theta = before.best_theta if self.config.carry == "best" else before.theta
+        return State(theta, optimizer, before.statistics, horizon=horizon, memory=before.memory)

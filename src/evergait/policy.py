@@ -17,10 +17,11 @@ from evergait import _native
 from evergait.data import require
 from evergait.random import INITIAL_WEIGHTS, Noise, layer_index, uniform
 from evergait.tasks import Task, spaces
-from evergait.types import Float32, Float64, Int32, Int64
+from evergait.types import Array, Float32, Float64, Int32, Int64
 
 Activation = Literal["linear", "relu", "tanh"]
 ACTIVATIONS: tuple[Activation, ...] = ("linear", "relu", "tanh")  # positions are the native core's codes
+Part = Literal["active", "shared", "own", "all"]
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,19 @@ class Network:
     def n_actions(self) -> int:
         """Outputs of the head that this task uses."""
         return int(self.layers[-1, 3])
+
+    def outputs(self, theta: Float64, observations: Array) -> Float64:
+        """(n, n_actions) of the head in float64, in [−1, 1] with tanh: not yet stretched to the action bounds."""
+        out = np.empty((len(observations), self.n_actions))
+        _native.outputs(self.layers, self.mean, self.scale, theta, observations.astype(np.float64), out)
+        return out
+
+    def pull_back(self, theta: Float64, observations: Array, cotangents: Float64, squared: bool = False) -> Float64:
+        """(n_parameters,) Σ over rows of ∂(cotangent · outputs)/∂θ, or of its squares: back-propagation."""
+        gradient = np.zeros(len(theta))
+        seen = observations.astype(np.float64)
+        _native.pull_back(self.layers, self.mean, self.scale, theta, seen, cotangents, squared, gradient)
+        return gradient
 
 
 @dataclass(frozen=True)
@@ -172,13 +186,14 @@ class Policy:
             scale,
         )
 
-    def active(self, task: Task, part: Literal["active", "shared", "all"] = "active") -> list[tuple[int, int]]:
-        """Ranges of θ that the task uses, only those that other tasks use too, or all of θ, in rising order."""
+    def active(self, task: Task, part: Part = "active") -> list[tuple[int, int]]:
+        """Ranges of θ, in rising order: what the task uses, of that what is shared or its own, or all of θ."""
         if part == "all":
             return [(0, self.n_parameters)]
         ranges = []
         for layer, n_out, _ in self.path(task):
-            if part == "active" or not layer.name.endswith(f".{task.name}"):
+            own = layer.name.endswith(f".{task.name}")
+            if part == "active" or own == (part == "own"):
                 ranges += [(layer.offset, layer.offset + n_out * layer.n_in), (layer.bias, layer.bias + n_out)]
         return sorted(ranges)
 

@@ -21,6 +21,7 @@ from evergait import _native
 from evergait.types import Float32, UInt32
 
 PERTURBATION, RESET, INITIAL_WEIGHTS, EVALUATION, OBSERVATION_NOISE, RANDOM_POLICY, CHOICE = range(7)
+COLLECTION, ACTION_NOISE, RESERVOIR, DISTILLATION = range(7, 11)
 
 
 @dataclass(frozen=True)

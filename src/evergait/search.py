@@ -67,7 +67,8 @@ class Generation:
 
     def ranges(self, batch: int) -> list[tuple[int, int]]:
         """Ranges of θ that a batch may change."""
-        part = "all" if self.config.perturb == "all" else self.batches[batch].update
+        update = self.batches[batch].update
+        part = "all" if self.config.perturb == "all" and update != "own" else update
         return self.policy.active(self.batches[batch].task, part)
 
     def touched(self) -> Bool:

@@ -31,6 +31,8 @@ class State:
     """Training episodes that diverged since the last evaluation."""
     n_steps: int = 0
     """Environment steps of the whole phase so far, evaluations included."""
+    memory: Mapping[str, Array] = field(default_factory=dict)
+    """What the method keeps, by name; the next phase starts from it."""
 
     def tensors(self) -> dict[str, Array]:
         """The arrays, by name."""
@@ -40,6 +42,7 @@ class State:
             **{f"snapshot.{generation}": theta for generation, theta in self.snapshots.items()},
             **{f"optimizer.{key}": value for key, value in self.optimizer.items()},
             **{f"statistics.{task}": value for task, value in self.statistics.sums.items()},
+            **{f"memory.{name}": value for name, value in self.memory.items()},
         }
 
     def result(self) -> dict[str, Array]:
@@ -74,5 +77,6 @@ class State:
             snapshots=group("snapshot."),
             optimizer=group("optimizer."),
             statistics=Statistics(group("statistics.")),
+            memory=group("memory."),
             **numbers,
         )

@@ -9,14 +9,17 @@ import numpy as np
 
 from evergait.config import Config
 from evergait.engines import Outcome
+from evergait.engines.gymnasium_recorder import Recorder
 from evergait.evaluate import Evaluator
 from evergait.ledger import Ledger, Record, header_line, record_line
-from evergait.methods import Stage
+from evergait.methods import Collection, Context, Stage, Step, rank_together, weighted_sum
 from evergait.policy import Policy
 from evergait.search import Generation
 from evergait.signals import Stop, interruptible
 from evergait.state import State
 from evergait.store import PhaseWriter
+from evergait.tasks import Task
+from evergait.types import Float32
 from evergait.workers import Workers
 
 
@@ -69,17 +72,20 @@ class Trainer:
         """One generation, and the evaluation that may be due after it."""
         config, method = self.config, self.config.method
         number = state.generation + 1
-        batches = method.plan(stage, number)
+        batches = method.plan(stage, number, stage.batches, state.memory)
         generation = Generation(config, self.policy, stage, number, batches)
 
         outcomes = [self.simulate(generation, batch, state) for batch in range(len(batches))]
         fitness = [generation.fitness(outcome) for outcome in outcomes]
-        utilities = method.utilities(batches, fitness, config.shaping)
+        utilities = method.utilities(batches, fitness, config.shaping, rank_together(fitness, config.shaping))
         gradients = generation.gradients(utilities, self.workers.n_threads)
-        gradient = method.combine(batches, gradients)
-        theta, optimizer = config.optimizer.update(state.theta, gradient, generation.touched(), state.optimizer)
+        gradient = method.combine(batches, gradients, weighted_sum(batches, gradients))
+        touched = generation.touched()
+        theta, optimizer = config.optimizer.update(state.theta, gradient, touched, state.optimizer)
+        context, step = self.context(stage, state), Step(number, batches, fitness, gradient, touched)
+        theta, memory = method.after_step(context, step, theta, state.memory)
 
-        state = self.account(replace(state, theta=theta, optimizer=optimizer), generation, outcomes)
+        state = self.account(replace(state, theta=theta, optimizer=optimizer, memory=memory), generation, outcomes)
         if number % config.evaluation.every and number != config.generations:
             return state, None
         return self.evaluate(stage, state)
@@ -147,11 +153,28 @@ class Trainer:
             names = tuple(task.name for task in self.policy.tasks)
             learning = tuple(task.name for task in stage.tasks)
             writer.append(header_line(Ledger(stage.index, learning, names, randoms)))
-            state, record = self.evaluate(stage, start)
+            state, record = self.evaluate(stage, self.look_back(stage, start))
             writer.append(record_line(record))
         for observer in self.observers:
             observer.phase_started(stage, state.generation)
         return state
+
+    def look_back(self, stage: Stage, state: State) -> State:
+        """Let the method keep what it needs of the phase before; what it simulates for that is counted."""
+        recorder = Recorder(self.config.seed, stage.index)
+
+        def collect(task: Task, collection: Collection) -> Float32:
+            network = self.policy.network(task, state.statistics)
+            amounts = collection.episodes, collection.observations, collection.noise
+            return recorder.record(task, network, state.theta, *amounts)
+
+        memory = self.config.method.begin(self.context(stage, state), state.theta, state.memory, collect)
+        steps = {"collection": recorder.n_steps} if recorder.n_steps else {}
+        return replace(state, memory=memory, steps=steps, n_steps=recorder.n_steps)
+
+    def context(self, stage: Stage, state: State) -> Context:
+        """What a method may know besides its memory."""
+        return Context(stage, self.policy, state.statistics)
 
     def save(self, writer: PhaseWriter, state: State) -> None:
         """Write a checkpoint."""

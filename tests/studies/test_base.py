@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evergait.methods import Replay
+from evergait.methods import Method, Replay
 from evergait.studies.base import parse_study, read_study, shipped_studies
 from evergait.studies.cells import select_cells, study_cells
 from evergait.studies.plan import Cost, phase_cost
@@ -92,13 +92,29 @@ def test_replay_budgets_keep_their_share_of_the_population(scale: str) -> None:
             assert cell.config.method.budget / (2 * cell.config.pairs) == pytest.approx(share, abs=0.01)
 
 
-def test_methods_have_equal_budgets() -> None:
-    cells = [cell for cell in study_cells(read_study("methods")) if cell.condition != "single"]
+@pytest.mark.parametrize("name", ["methods", "return"])
+@pytest.mark.parametrize("scale", ["", "mini"])
+def test_methods_have_equal_budgets(name: str, scale: str) -> None:
+    cells = select_cells(study_cells(read_study(name).at_scale(scale)), n_seeds=1)
     budgets = {
-        cell.condition: sum(Cost.total(phase_cost(cell.config, phase.stage) for phase in cell.phases).n_steps.values())
+        (cell.condition, cell.order): sum(
+            Cost.total(phase_cost(cell.config, phase.stage) for phase in cell.phases).n_steps.values()
+        )
         for cell in cells
+        if cell.condition != "single"
     }
     assert max(budgets.values()) < 1.05 * min(budgets.values()), budgets
+
+
+def test_the_study_of_methods_has_them_all() -> None:
+    methods = {cell.config.method.name for cell in study_cells(read_study("methods"))}
+    assert {part for method in methods for part in method.split("+")} == set(Method.members)
+
+
+def test_the_long_stream_comes_back() -> None:
+    (stream,) = {cell.config.stream for cell in study_cells(read_study("return")) if cell.condition != "single"}
+    assert len(stream) == 8
+    assert stream[-1] == stream[0]
 
 
 def test_selecting_one_order_keeps_the_baselines_of_its_tasks() -> None:

@@ -80,15 +80,25 @@ class Methods:
         for kind, family in families.items():
             rows = []
             for name, options in data[kind].items():
-                rows.append((name, (family.members[name].__doc__ or "").splitlines()[0]))
-                rows += [("", f"--{kind}.{option.replace('_', '-')} {default}") for option, default in options.items()]
+                member: Any = family.members[name]
+                rows.append((name, (member.__doc__ or "").splitlines()[0]))
+                flag = f"--{kind}.{name}" if getattr(member, "needs", "") else f"--{kind}"  # it is never alone
+                rows += [("", f"{flag}.{option.replace('_', '-')} {default}") for option, default in options.items()]
             print_table(f"--{kind}", ["name", "what it does, and its options with their defaults"], rows)
             console.print()
+        console.print("Methods are joined by +: --method replay+distill --method.distill.steps 20.", style="dim")
         return 0
 
 
-def _options(member: type[Any]) -> dict[str, Any]:
-    return {field.name: field.default for field in dataclasses.fields(member)}
+def _options(member: Any, prefix: str = "") -> dict[str, Any]:
+    """Options by dotted name, with their defaults."""
+    options: dict[str, Any] = {}
+    for field in dataclasses.fields(member):
+        if dataclasses.is_dataclass(field.default_factory):
+            options |= _options(field.default_factory, f"{prefix}{field.name}.")
+        else:
+            options[prefix + field.name] = field.default
+    return options
 
 
 @dataclass(frozen=True)

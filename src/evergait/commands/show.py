@@ -73,7 +73,7 @@ def print_run(run: Run) -> None:
     console.print()
     for sentence in sentences(metrics):
         console.print(sentence, markup=False)
-    steps = ", ".join(f"{n:,} {kind}" for kind, n in metrics.total_steps().items())
+    steps = ", ".join(f"{n:,} {kind}" for kind, n in metrics.total_steps().items() if n)
     console.print(f"Environment steps: {steps}. θ: {run.theta_sha256[:16]}…", style="dim", markup=False)
     if not run.is_done:
         console.print("The run is not finished; the same `train` command goes on with it.", markup=False)

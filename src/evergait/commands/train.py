@@ -34,7 +34,8 @@ class Train:
     preset: str = ""
     """Settings that ship with evergait: paper, quick."""
     chosen_method: Annotated[str, tyro.conf.arg(name="method", metavar="|".join(Method.members))] = "naive"
-    """Continual-learning method; its options appear as --method.*."""
+    """Continual-learning method; its options appear as --method.*. Several are joined by +, as in replay+distill, and
+    then have their options under their names, as in --method.distill.steps."""
     chosen_optimizer: Annotated[str, tyro.conf.arg(name="optimizer", metavar="|".join(Optimizer.members))] = "plain"
     """How a gradient becomes a step; its options appear as --optimizer.*."""
     threads: int | None = None

@@ -77,12 +77,13 @@ class Episode:
             observation, reward, terminated, truncated, _ = self.env.step(to_action(network, outputs))
             total += float(reward)
             length += 1
-            if self._diverged(observation, float(reward)):
+            if self.diverged(observation, float(reward)):
                 return np.nan, length, True, sums
             over = terminated or truncated
         return total, length, False, sums
 
-    def _diverged(self, observation: Any, reward: float) -> bool:
+    def diverged(self, observation: Any, reward: float) -> bool:
+        """Whether the physics have left the finite numbers."""
         if self._physics is not None:
             from evergait.engines.mujoco_library import HUGE, was_reset
 

@@ -1,9 +1,39 @@
 """Continual-learning methods, one file each; importing this package registers them."""
 
-from evergait.methods.base import Batch, Method, Stage
+from evergait.methods.adaptive import Adaptive
+from evergait.methods.anchor import Anchor
+from evergait.methods.base import Method, rank_together, weighted_sum
+from evergait.methods.composite import Composite, check_parts
+from evergait.methods.context import Batch, Collection, Context, Memory, Stage, Step
+from evergait.methods.distill import Distill
+from evergait.methods.ewc import Ewc
+from evergait.methods.freeze import Freeze
 from evergait.methods.interval import Interval
 from evergait.methods.multitask import Multitask
 from evergait.methods.naive import Naive
+from evergait.methods.project import Project
 from evergait.methods.replay import Replay
 
-__all__ = ["Batch", "Interval", "Method", "Multitask", "Naive", "Replay", "Stage"]
+__all__ = [
+    "Adaptive",
+    "Anchor",
+    "Batch",
+    "Collection",
+    "Composite",
+    "Context",
+    "Distill",
+    "Ewc",
+    "Freeze",
+    "Interval",
+    "Memory",
+    "Method",
+    "Multitask",
+    "Naive",
+    "Project",
+    "Replay",
+    "Stage",
+    "Step",
+    "check_parts",
+    "rank_together",
+    "weighted_sum",
+]

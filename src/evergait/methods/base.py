@@ -1,88 +1,98 @@
-"""A method decides which tasks a generation evaluates, how fitness becomes utility, and what gradient is followed."""
+"""A method is a part, or several joined by +, that changes what plain ES does; every hook starts from what is there."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from evergait.data import Family, to_data
+from evergait.methods.context import Batch, Collect, Context, Memory, Stage, Step
 from evergait.shaping import Shaping, shape
 from evergait.tasks import Task
-from evergait.types import Float64
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Where a phase stands in its stream."""
-
-    index: int
-    """Position in the stream, from 0."""
-    tasks: tuple[Task, ...]
-    """What is being learnt: one task, or all of them in multi-task training."""
-    earlier: tuple[Task, ...]
-    """Tasks learnt before and different from these, earliest first, without repeats."""
-    n_pairs: int
-    """Mirrored pairs per generation on the tasks being learnt."""
-    seed: int = 0
-    """The run's seed, for methods that choose at random."""
-
-    @property
-    def task(self) -> Task:
-        """The task being learnt."""
-        return self.tasks[0]
-
-    @property
-    def name(self) -> str:
-        """How reports call this stage."""
-        return " + ".join(task.name for task in self.tasks)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Pairs of candidates that are evaluated on one task in one generation."""
-
-    task: Task
-    n_pairs: int
-    replay: bool = False
-    """Whether the task is an earlier one, evaluated to be kept."""
-    update: Literal["active", "shared"] = "active"
-    """Which of the task's parameters this batch may change."""
-    weight: float = 1.0
-    """Factor on the batch's part of the gradient."""
+from evergait.types import Float32, Float64
 
 
 @dataclass(frozen=True)
 class Method(Family):
-    """What happens in a generation beyond plain ES."""
+    """What happens in a generation beyond plain ES. A hook that a method does not write changes nothing."""
 
-    def check(self, stages: Sequence[Stage]) -> None:
+    alone: ClassVar[str] = ""
+    """Why the method cannot be joined with others; empty if it can."""
+    needs: ClassVar[str] = ""
+    """The method that must come before it; empty if it works by itself."""
+
+    @classmethod
+    def named(cls, name: str, where: str) -> type[Self]:
+        """The method with that name; `a+b` is the composite of a and b."""
+        if "+" not in name:
+            return super().named(name, where)
+        from evergait.methods.composite import compose
+
+        parts = tuple(super(Method, cls).named(part.strip(), where) for part in name.split("+"))
+        composite: type[Self] = compose(parts, where)
+        return composite
+
+    def check(self, stages: Sequence[Stage], where: str = "method") -> None:
         """Raise EvergaitError for options that cannot work on these stages."""
 
     def stages(self, stream: Sequence[Task], n_pairs: int, seed: int) -> tuple[Stage, ...]:
         """The phases that a stream is trained in: one per task."""
-        return tuple(
-            Stage(i, (task,), tuple(dict.fromkeys(t for t in stream[:i] if t != task)), n_pairs, seed)
-            for i, task in enumerate(stream)
-        )
+        stages = []
+        for i, task in enumerate(stream):
+            earlier = tuple(dict.fromkeys(t for t in stream[:i] if t != task))
+            stages.append(Stage(i, (task,), earlier, n_pairs, seed, stream[i - 1] if i else None))
+        return tuple(stages)
 
     def settings(self, stage: Stage) -> Mapping[str, Any]:
-        """What of this method decides the bits of a phase; equal settings make phases shared between methods."""
-        settings: Mapping[str, Any] = to_data(self)
+        """What of this method decides the bits of a phase; equal settings make phases shared between methods.
+
+        With nothing to keep, a phase is a naive one: first phases are trained once for all methods.
+        """
+        settings: Mapping[str, Any] = to_data(self) if stage.earlier else {"name": "naive"}
         return settings
 
-    def plan(self, stage: Stage, generation: int) -> tuple[Batch, ...]:
-        """What generation 1, 2, … evaluates."""
-        raise TypeError(f"{type(self).__name__} does not say what to evaluate")
+    def begin(self, context: Context, theta: Float32, memory: Memory, collect: Collect) -> Memory:
+        """Before the first generation of a phase: look back on the phase before, from the θ that was carried over."""
+        return memory
 
-    def utilities(self, batches: Sequence[Batch], fitness: Sequence[Float64], shaping: Shaping) -> list[Float64]:
-        """Fitness of each batch's members (2·n_pairs,) → utilities, ranked over all batches together."""
-        sizes = np.cumsum([len(part) for part in fitness])[:-1]
-        return np.split(shape(np.concatenate(fitness), shaping), sizes)
+    def plan(self, stage: Stage, generation: int, batches: tuple[Batch, ...], memory: Memory) -> tuple[Batch, ...]:
+        """What generation 1, 2, … evaluates, from what it would evaluate without this method."""
+        return batches
 
-    def combine(self, batches: Sequence[Batch], gradients: Sequence[Float64]) -> Float64:
-        """The gradient to follow, from one (n_parameters,) gradient per batch, which already share one 1/(λσ)."""
-        total = np.zeros_like(gradients[0])
-        for batch, gradient in zip(batches, gradients, strict=True):
-            total += batch.weight * gradient
-        return total
+    def utilities(
+        self, batches: Sequence[Batch], fitness: Sequence[Float64], shaping: Shaping, utilities: list[Float64]
+    ) -> list[Float64]:
+        """Utilities of each batch's members (2·n_pairs,), from those that `rank_together` gave them."""
+        return utilities
+
+    def combine(self, batches: Sequence[Batch], gradients: Sequence[Float64], combined: Float64) -> Float64:
+        """The gradient to follow, from one (n_parameters,) gradient per batch and their weighted sum."""
+        return combined
+
+    def after_step(self, context: Context, step: Step, theta: Float32, memory: Memory) -> tuple[Float32, Memory]:
+        """θ and memory after the optimizer has made its step."""
+        return theta, memory
+
+
+def rank_together(fitness: Sequence[Float64], shaping: Shaping) -> list[Float64]:
+    """Fitness of each batch's members → utilities, shaped over all batches together."""
+    sizes = np.cumsum([len(part) for part in fitness])[:-1]
+    return np.split(shape(np.concatenate(fitness), shaping), sizes)
+
+
+def weighted_sum(batches: Sequence[Batch], gradients: Sequence[Float64]) -> Float64:
+    """(n_parameters,) the batches' gradients, which already share one 1/(λσ), times their weights."""
+    total = np.zeros_like(gradients[0])
+    for batch, gradient in zip(batches, gradients, strict=True):
+        total += batch.weight * gradient
+    return total
+
+
+def split_evenly(total: int, n_parts: int) -> list[int]:
+    """Whole shares of a total, the remainder to the first.
+
+    >>> split_evenly(8, 3)
+    [3, 3, 2]
+    """
+    return [total // n_parts + (i < total % n_parts) for i in range(n_parts)]

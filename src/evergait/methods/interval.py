@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from evergait.data import require
-from evergait.methods.base import Batch, Method, Stage
-from evergait.methods.naive import Naive
+from evergait.methods.base import Method
+from evergait.methods.context import Batch, Memory, Stage
 from evergait.random import CHOICE, Noise
 
 
@@ -19,18 +19,18 @@ class Interval(Method, name="interval"):
     choose: Literal["cycle", "uniform", "latest"] = "cycle"
     """Which earlier task: each in turn, one at random, or the one learnt last."""
 
-    def check(self, stages: Sequence[Stage]) -> None:
+    def check(self, stages: Sequence[Stage], where: str = "method") -> None:
         """Raise EvergaitError for an interval that leaves no room for the current task."""
-        require(self.interval == 0 or self.interval >= 2, "method.interval", self.interval, "0 (never) or at least 2")
+        require(self.interval == 0 or self.interval >= 2, f"{where}.interval", self.interval, "0 (never) or at least 2")
 
     def settings(self, stage: Stage) -> Mapping[str, Any]:
-        """With nothing to replay, a phase is a naive one and shared with it."""
-        return super().settings(stage) if stage.earlier and self.interval else Naive().settings(stage)
+        """Without replay, a phase is a naive one and shared with it."""
+        return super().settings(stage) if self.interval else {"name": "naive"}
 
-    def plan(self, stage: Stage, generation: int) -> tuple[Batch, ...]:
-        """The whole population on one task."""
+    def plan(self, stage: Stage, generation: int, batches: tuple[Batch, ...], memory: Memory) -> tuple[Batch, ...]:
+        """The whole population on an earlier task, if it is time."""
         if not stage.earlier or not self.interval or generation % self.interval:
-            return (Batch(stage.task, stage.n_pairs),)
+            return batches
         n_earlier, turn = len(stage.earlier), generation // self.interval - 1
         which = {
             "cycle": turn % n_earlier,

@@ -1,12 +1,12 @@
 """Joint replay (the paper's section 3): extra evaluations on earlier tasks, ranked together with the current ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from evergait.data import require
-from evergait.methods.base import Batch, Method, Stage
-from evergait.methods.naive import Naive
+from evergait.methods.base import Method, split_evenly
+from evergait.methods.context import Batch, Memory, Stage
 from evergait.shaping import Shaping, shape
 from evergait.types import EvergaitError, Float64
 
@@ -26,13 +26,13 @@ class Replay(Method, name="replay"):
     weight: float = 1.0
     """Factor on the gradient of the replayed part."""
 
-    def check(self, stages: Sequence[Stage]) -> None:
+    def check(self, stages: Sequence[Stage], where: str = "method") -> None:
         """Raise EvergaitError for a budget that cannot be spent."""
-        require(self.weight > 0, "method.weight", self.weight, "above 0")
+        require(self.weight > 0, f"{where}.weight", self.weight, "above 0")
         n_members = 2 * stages[0].n_pairs
         require(
             2 <= self.budget <= n_members and self.budget % 2 == 0,
-            "method.budget",
+            f"{where}.budget",
             self.budget,
             f"an even number from 2 to the population of {n_members} (mirrored pairs)",
         )
@@ -42,29 +42,21 @@ class Replay(Method, name="replay"):
                 "add a task to the stream or use --method naive"
             )
 
-    def settings(self, stage: Stage) -> Mapping[str, Any]:
-        """With nothing to replay, a phase is a naive one and shared with it."""
-        return super().settings(stage) if stage.earlier else Naive().settings(stage)
-
-    def plan(self, stage: Stage, generation: int) -> tuple[Batch, ...]:
-        """The whole population on the current task, and the budget on earlier ones."""
-        current = Batch(stage.task, stage.n_pairs)
+    def plan(self, stage: Stage, generation: int, batches: tuple[Batch, ...], memory: Memory) -> tuple[Batch, ...]:
+        """What there is, and the budget on earlier tasks."""
         n_earlier, n_pairs = len(stage.earlier), self.budget // 2
         if not n_earlier:
-            return (current,)
-        if self.budget_is == "per-task":
-            shares = [n_pairs] * n_earlier
-        else:
-            shares = [n_pairs // n_earlier + (i < n_pairs % n_earlier) for i in range(n_earlier)]
+            return batches
+        shares = [n_pairs] * n_earlier if self.budget_is == "per-task" else split_evenly(n_pairs, n_earlier)
         replayed = (
             Batch(task, share, replay=True, update=self.update, weight=self.weight)
             for task, share in zip(stage.earlier, shares, strict=True)
             if share
         )
-        return (current, *replayed)
+        return (*batches, *replayed)
 
-    def utilities(self, batches: Sequence[Batch], fitness: Sequence[Float64], shaping: Shaping) -> list[Float64]:
+    def utilities(
+        self, batches: Sequence[Batch], fitness: Sequence[Float64], shaping: Shaping, utilities: list[Float64]
+    ) -> list[Float64]:
         """Ranks over all members, or per task."""
-        if self.ranks == "joint":
-            return super().utilities(batches, fitness, shaping)
-        return [shape(part, shaping) for part in fitness]
+        return utilities if self.ranks == "joint" else [shape(part, shaping) for part in fitness]

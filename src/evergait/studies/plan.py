@@ -50,7 +50,7 @@ def phase_cost(config: Config, stage: Stage) -> Cost:
     """Training and evaluation of one phase."""
     n_episodes: dict[Task, int] = {}
     for generation in range(1, config.generations + 1):
-        for batch in config.method.plan(stage, generation):
+        for batch in config.method.plan(stage, generation, stage.batches, {}):
             n_episodes[batch.task] = n_episodes.get(batch.task, 0) + 2 * batch.n_pairs * config.episodes
     steps = {task: n * episode_steps(config, task) for task, n in n_episodes.items()}
     evaluation = config.evaluation

@@ -1,0 +1,72 @@
+"""Observations that a policy meets in plain Gymnasium, for methods that learn from them."""
+
+from dataclasses import dataclass
+
+import gymnasium
+import numpy as np
+
+from evergait.engines.base import Episodes
+from evergait.engines.gymnasium_episode import Episode, act, pack, perceived, to_action
+from evergait.policy import Network
+from evergait.random import ACTION_NOISE, COLLECTION, RESERVOIR, Noise
+from evergait.tasks import Task
+from evergait.tasks.quiet import hushed
+from evergait.types import EvergaitError, Float32, Float64
+
+
+@dataclass
+class Recorder:
+    """Records observations at one stage of a run, and counts the environment steps that it takes."""
+
+    seed: int
+    stage: int
+    n_steps: int = 0
+
+    def record(
+        self, task: Task, network: Network, theta: Float32, n_episodes: int, n_kept: int, noise: float
+    ) -> Float32:
+        """(n, n_observations) a uniform sample of what the policy saw; every second episode has action noise."""
+        none = np.zeros(1, np.uint32)
+        unperturbed = Episodes(task, network, theta, 0.0, self._noise(COLLECTION), none, none.astype(np.float32), none)
+        packed = pack(unperturbed, 0)
+        episode = Episode(task)
+        seen: list[Float64] = []
+        try:
+            with hushed(task), np.errstate(all="ignore"):
+                for number, seed in enumerate(self._noise(COLLECTION).integers(n_episodes)):
+                    jitter = self._noise(ACTION_NOISE, number), noise * (number % 2)
+                    seen += _observations(episode, task, network, packed, int(seed), *jitter)
+        finally:
+            episode.env.close()
+        if not seen:
+            raise EvergaitError(f"task {task.name!r}: the policy's actions are not finite; nothing can be kept of it")
+        self.n_steps += len(seen)
+        order = np.argsort(self._noise(RESERVOIR).integers(len(seen)), kind="stable")
+        return np.array(seen)[np.sort(order[:n_kept])].astype(np.float32)
+
+    def _noise(self, purpose: int, episode: int = 0) -> Noise:
+        return Noise(self.seed, purpose, episode, self.stage)
+
+
+def _observations(
+    episode: Episode, task: Task, network: Network, packed: Float32, seed: int, noise: Noise, scale: float
+) -> list[Float64]:
+    """What the policy saw in one episode, one observation per environment step."""
+    seen: list[Float64] = []
+    observation, _ = episode.env.reset(seed=seed)
+    over = False
+    while not over:
+        sight = perceived(task, observation, seed, len(seen))
+        outputs = act(network, packed, sight)
+        if not (np.isfinite(outputs).all() and np.isfinite(sight.astype(np.float32)).all()):
+            break
+        if scale:
+            jitter = noise.normals(len(seen), 0, len(outputs))
+            outputs = outputs + np.float32(scale) * network.action_half_range * jitter
+            space = episode.env.action_space
+            if isinstance(space, gymnasium.spaces.Box):
+                outputs = np.clip(outputs, space.low, space.high).astype(np.float32)
+        seen.append(sight)
+        observation, reward, terminated, truncated, _ = episode.env.step(to_action(network, outputs))
+        over = terminated or truncated or episode.diverged(observation, float(reward))
+    return seen

@@ -1,0 +1,79 @@
+"""Distillation: the policy is taught what it did itself when it left a task, by exact gradients, simulating nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evergait.data import require
+from evergait.methods.base import Method, split_evenly
+from evergait.methods.context import Collect, Collection, Context, Memory, Stage, Step
+from evergait.optimizers import Adam
+from evergait.random import DISTILLATION, Noise
+from evergait.types import Float32
+
+
+@dataclass(frozen=True)
+class Distill(Method, name="distill"):
+    """Keeps old tasks' actions on remembered observations by Adam steps after every ES step.
+
+    When a task is left, a bounded set of observations o and of the outputs a that the policy had there is kept. Every
+    generation of later phases then takes some steps down ½ Σ ‖π(o) − a‖², a mean over o and a sum over earlier tasks,
+    through their own input layers and the shared ones (policy distillation: Rusu et al. 2016, arXiv:1511.06295; outputs
+    in a reservoir: Buzzega et al. 2020, arXiv:2004.07211; noise in the teacher's actions: Laskey et al. 2017,
+    arXiv:1703.09327). The outputs' unit is half the action's range, so tasks weigh alike.
+    """
+
+    steps: int = 10
+    """Adam steps per generation."""
+    batch: int = 256
+    """Observations per step, split evenly over earlier tasks."""
+    learning_rate: float = 1e-3
+    """Size of an Adam step; its moments begin anew in every generation."""
+    collection: Collection = field(default_factory=Collection)
+
+    def check(self, stages: Sequence[Stage], where: str = "method") -> None:
+        """Raise EvergaitError for settings that cannot work."""
+        require(self.steps >= 1, f"{where}.steps", self.steps, "at least 1")
+        most = max(1, *(len(stage.earlier) for stage in stages))
+        require(self.batch >= most, f"{where}.batch", self.batch, f"at least {most}, one per earlier task")
+        require(self.learning_rate > 0, f"{where}.learning_rate", self.learning_rate, "above 0")
+        self.collection.check(f"{where}.collection")
+
+    def begin(self, context: Context, theta: Float32, memory: Memory, collect: Collect) -> Memory:
+        """Collect from the task that was just left; a task that is learnt again need not be remembered meanwhile."""
+        forgotten = [name for task in context.stage.tasks for name in _names(task)]
+        memory = {name: value for name, value in memory.items() if name not in forgotten}
+        if task := context.stage.just_left:
+            observations = collect(task, self.collection)
+            outputs = context.network(task).outputs(theta.astype(np.float64), observations)
+            memory |= zip(_names(task), (observations, outputs.astype(np.float32)), strict=True)
+        return memory
+
+    def after_step(self, context: Context, step: Step, theta: Float32, memory: Memory) -> tuple[Float32, Memory]:
+        """Teach the old tasks' actions again, in float64 and rounded once."""
+        if not context.stage.earlier:
+            return theta, memory
+        stage, adam, moved = context.stage, Adam(self.learning_rate), theta.astype(np.float64)
+        noise = Noise(stage.seed, DISTILLATION, step.generation, stage.index)
+        lessons = []
+        for i, (task, share) in enumerate(
+            zip(stage.earlier, split_evenly(self.batch, len(stage.earlier)), strict=True)
+        ):
+            observations, outputs = (memory[name] for name in _names(task))
+            rows = noise.integers(self.steps * share, i).reshape(self.steps, share) % len(observations)
+            lessons.append((context.network(task), observations, outputs, rows))
+        state = adam.start(len(moved))
+        for number in range(self.steps):
+            gradient = np.zeros(len(moved))
+            for network, observations, outputs, rows in lessons:
+                seen = observations[rows[number]]
+                error = outputs[rows[number]] - network.outputs(moved, seen)
+                gradient += network.pull_back(moved, seen, error / len(seen))
+            change, state = adam.step(gradient, state)
+            moved += change
+        return moved.astype(np.float32), memory
+
+
+def _names(task: object) -> tuple[str, str]:
+    return f"distill.{task}.observations", f"distill.{task}.outputs"
