@@ -25,9 +25,9 @@ def test_the_paper_at_full_size_makes_a_page_below_15_mb(tmp_path: Path, monkeyp
 
     def record(self: Recorder, run: Run, moment: Moment) -> dict[str, Any]:
         n_channels = len(self.robot.skeleton.geoms) * 4
-        motion = encode(noise.integers(-2000, 2000, (200, n_channels)))
-        score = encode(noise.integers(0, 30, (200, 1)).cumsum(axis=0))
-        told = {"return": 300.0, "steps": 1000, "seconds": 8.0, "ended": "truncated"}
+        motion = encode(noise.integers(-2000, 2000, (500, n_channels)))
+        score = encode(noise.integers(0, 30, (500, 1)).cumsum(axis=0))
+        told = {"return": 300.0, "steps": 1000, "seconds": 20.0, "ended": "truncated"}
         return {"motion": motion, "score": score, **told, "id": str(noise.integers(1 << 60)), "episode": 4}
 
     results = make_paper_study(tmp_path, n_seeds=3)
