@@ -6,10 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pytest
 from small import tiny_config
 
+from evergait import __version__
 from evergait.cli import main, parse
 from evergait.methods import Collection, Distill, Method, Replay
 from evergait.run import Run, open_folder
@@ -118,6 +120,18 @@ def test_export_is_read_without_evergait(trained: Path, tmp_path: Path, capsys: 
     edges = network.action_middle, network.action_half_range
     _native.act(network.layers, *edges, None, None, packed, observation[None], actions, 1)
     np.testing.assert_allclose(space["act"](observation), actions[0], atol=1e-5)  # type: ignore[operator]
+
+
+def test_version_is_one_line_and_help_knows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    line = printed(capsys, "--version")
+    python = ".".join(map(str, sys.version_info[:3]))
+    expected = f"evergait {__version__}, mujoco {mujoco.__version__}, numpy {np.__version__}, "
+    assert line.startswith(expected)
+    assert f"Python {python}" in line
+    assert line.count("\n") == 1
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "--version" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["tasks", "methods", "doctor"])

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import tyro
 
 import evergait
-from evergait.commands.base import errors
+from evergait.commands.base import console, errors
 from evergait.commands.bench import Bench
 from evergait.commands.evaluate import Eval
 from evergait.commands.export import Export
@@ -17,6 +17,7 @@ from evergait.commands.study import Tune, study_command
 from evergait.commands.train import Train, base_settings, base_workers
 from evergait.commands.verify import Verify
 from evergait.types import EvergaitError
+from evergait.versions import in_words, versions
 
 COMMANDS: tuple[type[Any], ...] = (Show, Eval, Verify, Export, Play, Report, Tune, Tasks, Methods, Bench, Doctor)
 
@@ -37,13 +38,18 @@ def parse(arguments: list[str]) -> Any:
     union |= Annotated[study_command(workers), tyro.conf.subcommand("study")]
     for command in COMMANDS:
         union |= Annotated[command, tyro.conf.subcommand(command.__name__.lower())]
-    return tyro.cli(union, args=arguments, prog="evergait", description=evergait.__doc__)
+    description = f"{evergait.__doc__} `evergait --version` prints what is installed."
+    return tyro.cli(union, args=arguments, prog="evergait", description=description)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        command = parse(sys.argv[1:] if arguments is None else arguments)
+        if arguments == ["--version"]:
+            console.print(in_words(versions()), soft_wrap=True)
+            return 0
+        command = parse(arguments)
         code: int = command.run()
         return code
     except EvergaitError as error:

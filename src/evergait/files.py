@@ -36,6 +36,12 @@ def write_atomically(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
+def remove_leftovers(folder: Path) -> None:
+    """Of writes that a crash cut short; for those only who know that nobody else is writing there."""
+    for leftover in folder.glob(".*.*.????????"):
+        leftover.unlink(missing_ok=True)
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames in a folder survive a power cut."""
     handle = os.open(folder, os.O_RDONLY)

@@ -15,6 +15,7 @@ from evergait.policy import Policy, Statistics
 from evergait.state import State
 from evergait.store import PhaseFolder, PhaseStore, identity_hash
 from evergait.train import Observer, Trainer
+from evergait.versions import versions
 from evergait.workers import Workers
 
 ALGORITHM = 1
@@ -87,12 +88,17 @@ class PhaseTrainer:
                 if writer:
                     trainer = self._trainer()
                     state = trainer.train(phase.stage, self._start(phase, trainer.policy), writer)
-                    progress = {"generation": state.generation, "generations": self.config.generations}
+                    progress = {
+                        "generation": state.generation,
+                        "generations": self.config.generations,
+                        "versions": versions(),
+                    }
                     writer.finish(state.result(), state.metadata(), progress)
                     break
             on_wait()
             with self.store.writing(phase.identity):
                 pass
+        folder.tidy()
         return folder
 
     def _trainer(self) -> Trainer:

@@ -4,7 +4,7 @@
                    ledger.jsonl            evaluations, appended
                    checkpoint.safetensors  while training: all that resuming needs, and how much of the ledger counts
                    theta.safetensors       when done: final and best θ, observation statistics
-                   progress.json           how far it is; when done, digests of the other files
+                   progress.json           how far it is; when done, the versions in use and digests of the other files
                    lock                    held while training; the kernel lets go of it when the process dies
 
 A phase is done when progress.json says so, and that file is written last. Every file is replaced whole, except for the
@@ -27,6 +27,7 @@ from evergait.files import (
     read_bytes,
     read_json,
     read_tensors,
+    remove_leftovers,
     sha256,
     write_atomically,
     write_json,
@@ -65,6 +66,10 @@ class PhaseFolder:
     def write_progress(self, progress: Mapping[str, Any]) -> None:
         """Tell others how far it is."""
         write_json(self.path / "progress.json", progress)
+
+    def tidy(self) -> None:
+        """Take away the last checkpoint of a finished phase, which a kill right at its end left behind."""
+        (self.path / "checkpoint.safetensors").unlink(missing_ok=True)
 
     def identity(self) -> dict[str, Any]:
         """What decides the phase's bits, checked against the folder's name."""
@@ -161,7 +166,7 @@ class PhaseWriter:
         write_tensors(path / "theta.safetensors", tensors, metadata)
         digests = {part: sha256(read_bytes(path / part)) for part in PARTS}
         self.folder.write_progress({**progress, "status": "done", "sha256": digests})
-        (path / "checkpoint.safetensors").unlink(missing_ok=True)
+        self.folder.tidy()
 
     def _sync(self) -> None:
         self._file.flush()
@@ -196,8 +201,7 @@ class PhaseStore:
             if not (folder.path / "config.toml").exists():
                 write_atomically(folder.path / "config.toml", to_toml(identity).encode())
             folder.identity()
-            for leftover in folder.path.glob(".*.*"):  # of a write that a crash cut short
-                leftover.unlink()
+            remove_leftovers(folder.path)
             writer = PhaseWriter(folder)
             try:
                 yield writer

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from evergait.report.commands import write_report
+from evergait.studies.commands import run_study
 from evergait.studies.results import Results
 from report.synthetic import make_study
+from studies.conftest import TINY
 
 SWITCHES = [
     "--headless",
@@ -33,6 +35,20 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Results:
 def report(study: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its page."""
     return write_report(study, tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="session")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A tiny study that was really trained, with everything that `study run` writes."""
+    path = tmp_path_factory.mktemp("measured")
+    (path / "tiny.toml").write_text(TINY)
+    return run_study(path / "tiny.toml", path / "out", threads=1)
+
+
+@pytest.fixture(scope="session")
+def plane_page(measured: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its page, which has a plane."""
+    return write_report(measured, tmp_path_factory.mktemp("plane"))
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,7 @@ def opened(browser: Any) -> Iterator[Open]:
         page.on("console", lambda message: complaints.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
         page.on("dialog", lambda dialog: (complaints.append(f"dialogue: {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda request: request.url in (path.as_uri(), "data:,") or complaints.append(request.url))
+        page.on("request", lambda r: r.url == path.as_uri() or r.url.startswith("data:") or complaints.append(r.url))
         page.goto(path.as_uri())
         return page
 
@@ -126,6 +126,23 @@ def test_charts_hover_toggle_zoom_and_change_measure(report: Path, opened: Open)
     assert "generation 0" in page.locator(".tip:visible").inner_text()
     page.locator("#curves-order").select_option(index=1)
     assert page.locator("#curves-panels figure:visible").count() == 2
+
+
+def test_plane_is_read_by_pointer_and_keys(plane_page: Path, opened: Open) -> None:
+    shown = opened(plane_page, reduced_motion="reduce")
+    assert shown.locator("#plane svg.plane[role=img]").count() == 2
+    picture = shown.locator("#plane svg.plane[role=img]").first
+    picture.scroll_into_view_if_needed()
+    box = picture.bounding_box()
+    shown.mouse.move(box["x"] + 0.12 * box["width"], box["y"] + 0.05 * box["height"])
+    assert "measured here" in shown.locator("#plane .tip:visible").inner_text()
+    picture.focus()
+    shown.keyboard.press("ArrowRight")
+    words = shown.locator("#plane .tip:visible").inner_text()
+    assert "naive, before training" in words
+    assert "off the plane" in words
+    still = opened(plane_page, java_script_enabled=False)
+    assert still.locator("#plane .veil").count() > 0
 
 
 def test_page_without_scripts_still_answers(report: Path, opened: Open) -> None:

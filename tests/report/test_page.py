@@ -7,15 +7,17 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from evergait.report import html
+from evergait.report import html, redo
 from evergait.report.catalogue import Catalogue
 from evergait.report.commands import write_report
 from evergait.report.groups import group_entries
 from evergait.run import Run
 from evergait.store import PhaseStore
 from evergait.studies.results import Entry, Results
+from evergait.versions import in_words, versions
 from report.synthetic import EPISODES, forgetting, make_config, make_study, write_foreign_phase, write_run
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u2028'\"&"
@@ -163,6 +165,14 @@ def test_one_task_alone_makes_a_report(tmp_path: Path) -> None:
     text = write_report(Results.of_run(tmp_path / "run"), tmp_path).read_text()
     assert "Watch it move" in text
     assert "backward transfer</label>" not in text
+
+
+def test_the_machine_that_trained_and_the_one_that_wrote_are_named(trained: Path, study: Results) -> None:
+    told = dict(redo.facts(Results.of_run(trained)))
+    assert told["trained with"] == told["page written with"] == in_words(versions())
+    assert f"numpy {np.__version__}" in told["trained with"]
+    # The synthetic study's phases do not say what they were trained with.
+    assert dict(redo.facts(study))["trained with"].startswith("not recorded")
 
 
 def test_templates_scripts_and_styles_are_in_the_package() -> None:

@@ -15,6 +15,7 @@ import rich.console
 
 from evergait.cli import main
 from evergait.files import locked
+from evergait.store import PhaseFolder
 from evergait.studies.base import read_study
 from evergait.studies.cells import study_cells
 from evergait.studies.commands import print_plan, print_status, run_study
@@ -65,26 +66,71 @@ def test_common_phases_are_trained_once(tiny: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n_kills", [3, pytest.param(10, marks=pytest.mark.prove)])
-def test_a_study_killed_at_any_moment_ends_in_the_same_bytes(tiny: Path, tmp_path: Path, n_kills: int) -> None:
+def test_a_study_killed_at_random_moments_ends_in_the_same_bytes(tiny: Path, tmp_path: Path, n_kills: int) -> None:
+    """Processes are killed at moments spread over the whole study, tables and figures included."""
     tiny.write_text(tiny.read_text().replace("generations = 4", f"generations = {10 * n_kills}"))
-    run_study(tiny, tmp_path / "whole", threads=1, artifacts=False)
-    chance = random.Random(n_kills)
-    script = tmp_path / "study.py"
-    script.write_text(COMMAND)
-    command = [sys.executable, str(script), str(tiny), str(tmp_path / "killed"), "2"]
-    for _ in range(n_kills):
-        process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
+    whole, killed, chance = tmp_path / "whole", tmp_path / "killed", random.Random(n_kills)
+    seconds = time_study(tiny, whole)
+    assert seconds
+    n_killed, done = 0, dict[Path, int]()
+    while n_killed < n_kills:
+        n_killed += time_study(tiny, killed, chance.uniform(0, 2 * seconds / n_kills)) is None
+        for path, when in done.items():
+            assert path.stat().st_mtime_ns == when, "a finished phase was trained again"
+        finished = [path for path in killed.glob("phases/*") if PhaseFolder(path).is_done()]
+        done |= {path / "theta.safetensors": (path / "theta.safetensors").stat().st_mtime_ns for path in finished}
+    assert time_study(tiny, killed)
+    assert everything(killed) == everything(whole)
+    print(f"killed {n_killed} times, {len(done)} of 6 phases were done by then, 0 bytes differ")
+
+
+def time_study(study: Path, out: Path, kill_after: float | None = None) -> float | None:
+    """Run a study in processes of its own; its seconds from when training begins, or none if it was killed first."""
+    arguments = ["study", "run", str(study), "--out", str(out), "--jobs", "2", "--checkpoint-seconds", "0"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "evergait", *arguments],
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr
+        assert "phases" in process.stderr.readline()
+        begun = time.monotonic()
         try:
-            while not list(tmp_path.glob("killed/phases/*/checkpoint.safetensors")) and process.poll() is None:
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
-            time.sleep(chance.uniform(0, 0.5))
-        finally:
+            _, errors = process.communicate(timeout=kill_after)
+        except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    run_study(tiny, tmp_path / "killed", threads=1, artifacts=False)
-    assert files(tmp_path / "killed") == files(tmp_path / "whole")
+            return None
+        assert process.returncode == 0, errors
+        return time.monotonic() - begun
+
+
+def everything(path: Path) -> dict[str, bytes]:
+    """All files of a study, by name."""
+    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+
+
+def test_ctrl_c_among_tables_and_figures_leaves_whole_files(tiny: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "evergait", "study", "run", str(tiny), "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not list(out.glob("figures/*")) and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "run the same command again" in errors
+    assert "Traceback" not in errors
+    before = everything(out)
+    assert not (out / "figures" / "plane.pdf").exists()
+    run_study(tiny, out, threads=1)
+    after = everything(out)
+    assert (out / "figures" / "plane.pdf").exists()
+    assert {name: after.get(name) for name in before} == before
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -1,15 +1,18 @@
 """Tuning: strict spaces, resumable journals, and a config as its result."""
 
 import builtins
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evergait.config import read_config
+from evergait.phases import plan_phases
 from evergait.studies.base import read_study
 from evergait.studies.commands import tune
 from evergait.studies.space import read_search
+from evergait.studies.tune import _open_journal
 from evergait.types import EvergaitError
 
 SEARCH = """
@@ -67,6 +70,43 @@ def test_tuning_goes_on_where_it_stopped_and_writes_a_config(tiny: Path, tmp_pat
     tiny.write_text(tiny.read_text().replace("high = 0.2", "high = 0.3"))
     with pytest.raises(EvergaitError, match="holds another search"):
         tune(tiny, out, threads=1)
+
+
+HOPELESS, USUAL = 1e-9, (0.03, 0.04, 0.05, 0.06)
+
+RATES = """
+[search]
+condition = "naive"
+order = "InvertedPendulum-v5 > InvertedDoublePendulum-v5"
+trials = 5
+[search.space]
+optimizer.learning_rate = { low = 1e-9, high = 0.1 }
+"""
+
+
+def test_a_hopeless_trial_is_pruned_and_trains_less(tiny: Path, tmp_path: Path) -> None:
+    """Four trials that learn, and then one that cannot: it ends after its first evaluations."""
+    optuna = pytest.importorskip("optuna")
+    learns = 'pairs = 16\noptimizer = "adam"'
+    text = tiny.read_text().replace("pairs = 3", learns).replace("generations = 4", "generations = 12")
+    tiny.write_text(text.replace("horizon = 20", "horizon = 200") + RATES)
+    search, out = read_search(read_study(tiny)), tmp_path / "out"
+    (out / "phases").mkdir(parents=True)
+    queue = _open_journal(optuna, out, search)
+    for rate in (*USUAL, HOPELESS):
+        queue.enqueue_trial({"optimizer.learning_rate": rate})
+    best = tune(tiny, out, threads=1)
+    trials = _open_journal(optuna, out, search).get_trials()
+    assert [trial.state.name for trial in trials] == ["COMPLETE"] * 4 + ["PRUNED"]
+    assert read_config(best).optimizer.learning_rate in USUAL
+
+    def n_trained(rate: float) -> int:
+        config = search.config_with({"optimizer.learning_rate": rate})
+        ledgers = [out / "phases" / phase.name / "ledger.jsonl" for phase in plan_phases(config)]
+        return sum(json.loads(path.read_text().splitlines()[-1])["generation"] for path in ledgers if path.exists())
+
+    assert [n_trained(rate) for rate in USUAL] == [24] * 4
+    assert n_trained(HOPELESS) < 12
 
 
 def test_without_optuna_the_error_says_what_to_install(

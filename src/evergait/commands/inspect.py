@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from typing import Any
 import gymnasium
 import mujoco
 
-from evergait import _native
 from evergait.commands.base import console, print_json, print_table
 from evergait.data import Family
 from evergait.engines import available, get_engine
@@ -21,6 +19,7 @@ from evergait.methods import Method
 from evergait.optimizers import Optimizer
 from evergait.run import default_threads
 from evergait.tasks import STREAMS, VARIANTS, Task, spaces
+from evergait.versions import versions
 from evergait.workers import WorkersChoice
 
 
@@ -131,19 +130,16 @@ class Finding:
 
 
 def check_versions() -> list[Finding]:
-    """Python and the packages that decide bits or speed."""
-    names = ("evergait", "numpy", "mujoco", "gymnasium")
-    found = [Finding("Python", platform.python_version())]
-    return found + [Finding(name, metadata.version(name)) for name in names]
+    """Python and the packages that decide bits or speed, and what they run on."""
+    return [Finding(name, value) for name, value in versions().items()]
 
 
 def check_machine() -> list[Finding]:
-    """Processors, vector instructions and memory."""
+    """Processors and memory."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     few = "note" if memory < 2 else "ok"
     return [
         Finding("threads", str(default_threads())),
-        Finding("vector instructions", _native.ISA),
         Finding("memory", f"{memory:.1f} GiB", few, "" if few == "ok" else "studies want 2 GiB; use --jobs 1"),
     ]
 
@@ -156,15 +152,13 @@ def check_physics() -> list[Finding]:
 
 
 def check_rendering() -> list[Finding]:
-    """Whether videos of robots without a plane can be made."""
-    if os.environ.get("DISPLAY") or os.environ.get("MUJOCO_GL"):
-        return [Finding("rendering", os.environ.get("MUJOCO_GL") or "display")]
+    """Whether robots without a plane can be filmed."""
     code = "import mujoco; mujoco.Renderer(mujoco.MjModel.from_xml_string('<mujoco/>'), 8, 8).close()"
     environment = {**os.environ, "MUJOCO_GL": "egl"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False)  # noqa: S603
     if done.returncode == 0:
-        return [Finding("rendering", "EGL works: set MUJOCO_GL=egl for videos", "note")]
-    mend = "apt-get install libegl1 libegl-mesa0 libgl1-mesa-dri, then MUJOCO_GL=egl (only for videos)"
+        return [Finding("rendering", "EGL works")]
+    mend = "apt-get install libegl1 libegl-mesa0 libgl1-mesa-dri (only for films of Ant, Humanoid and the like)"
     return [Finding("rendering", "no OpenGL", "note", mend)]
 
 

@@ -12,6 +12,8 @@ from evergait.report.summary import learnt_and_end
 from evergait.tasks import parse_task, spaces
 from evergait.types import EvergaitError
 
+Starts = dict[int, tuple[float, int]]
+"""Task → (loss, shelf): where each robot is best watched."""
 BUDGET = 9_000_000
 """Bytes of motion in one page; the whole page must stay below 15 MB."""
 
@@ -102,8 +104,14 @@ class Catalogue:
         learnt = [self.tasks.index(task) for task in group.learning[moment.stage]] if moment.is_end else []
         return {"label": label, "stage": moment.stage, "generation": moment.generation, "learnt": learnt}
 
-    def starts(self, groups: Sequence[Group]) -> dict[int, tuple[float, int]]:
-        """Task → (loss, shelf): where each robot is best watched, the run that lost most of it."""
+    def ends(self, task: int, shelf: int) -> list[dict[str, Any]]:
+        """Two moments of a shelf: right after the task was learnt, and the last; one if they are the same."""
+        offered = [moment for moment in self.shelves[shelf]["moments"] if task in moment["gaits"]]
+        learnt = [moment for moment in offered if task in moment["learnt"]] or offered
+        return [learnt[0]] if learnt[0] is offered[-1] else [learnt[0], offered[-1]]
+
+    def starts(self, groups: Sequence[Group]) -> Starts:
+        """Every robot's best shelf: the run that lost most of it."""
         best: dict[int, tuple[float, int]] = {}
         for number, shelf in enumerate(self.shelves):
             group = next(g for g in groups if (g.condition, g.order) == (shelf["condition"], shelf["order"]))

@@ -1,13 +1,13 @@
 """What the command line calls: a whole report, or one gait as a page, a GIF or an MP4."""
 
-import tempfile
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from evergait.data import require
 from evergait.files import write_atomically
 from evergait.names import nearest, short
-from evergait.report.gait import Moment, moments, recorder
+from evergait.report.film import film
+from evergait.report.gait import Moment, Recorder, moments, recorder
 from evergait.report.html import render_gait, render_report
 from evergait.report.video import to_gif, to_mp4
 from evergait.run import Run
@@ -46,19 +46,28 @@ def play(
     if task not in known:
         raise EvergaitError(f"task: the run has no task {task!r}{nearest(task, known)}")
     moment = _moment(run, stage, generation)
-    one = recorder(task, Path(run_dir) / "gaits")
-    robot, gait = one.robot.describe(), one.record(run, moment)
-    one.robot.close()
     colour = list(dict.fromkeys([*(t for ledger in run.ledgers for t in ledger.learning), *known])).index(task)
+    with closing(recorder(task, Path(run_dir) / "gaits")) as one:
+        content = _content(one, run, moment, colour, path.suffix)
     _make_folder(path.parent)
-    if path.suffix == ".gif":
-        _write(path, to_gif(robot, gait, colour))
-    elif path.suffix == ".mp4":
-        _write_mp4(path, robot, gait, colour)
-    else:
-        label = f"after generation {moment.generation} of {' + '.join(map(short, run.ledgers[moment.stage].learning))}"
-        _write(path, render_gait(task, colour, label, run, robot, gait).encode())
+    _write(path, content)
     return path
+
+
+def _content(one: Recorder, run: Run, moment: Moment, colour: int, ending: str) -> bytes:
+    """The file that the ending asks for; a robot without a plane is filmed by MuJoCo's renderer."""
+    robot = one.robot.describe()
+    if ending == ".mp4":
+        try:
+            planar = robot["planar"]
+            return to_mp4(robot, one.record(run, moment), colour) if planar else film(one, one.played(run, moment))
+        except EvergaitError as error:
+            raise EvergaitError(f"output: {error}; or choose .html or .gif, which are drawn from lines") from error
+    gait = one.record(run, moment)
+    if ending == ".gif":
+        return to_gif(robot, gait, colour)
+    label = f"after generation {moment.generation} of {' + '.join(map(short, run.ledgers[moment.stage].learning))}"
+    return render_gait(one.robot.task.name, colour, label, run, robot, gait).encode()
 
 
 def _moment(run: Run, stage: int | None, generation: int | None) -> Moment:
@@ -73,13 +82,6 @@ def _moment(run: Run, stage: int | None, generation: int | None) -> Moment:
     offered = ", ".join(str(moment.generation) for moment in mine)
     require(bool(found), "generation", generation, f"one whose policy was kept in stage {wanted}: {offered}")
     return found[0]
-
-
-def _write_mp4(path: Path, robot: dict[str, Any], gait: dict[str, Any], colour: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        rough = Path(folder) / "gait.mp4"
-        to_mp4(robot, gait, colour, str(rough))
-        _write(path, rough.read_bytes())
 
 
 def _make_folder(path: Path) -> None:

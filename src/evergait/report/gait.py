@@ -1,6 +1,7 @@
 """Recorded gaits: one episode of an unperturbed policy in plain Gymnasium, as a player draws it, kept on disk."""
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from evergait.random import EVALUATION, Noise
 from evergait.report.encoding import encode
 from evergait.report.robot import Robot
 from evergait.run import Run
-from evergait.tasks import parse_task
+from evergait.tasks import Task, parse_task
 from evergait.tasks.quiet import hushed
 from evergait.types import EvergaitError, Float32
 
@@ -74,21 +75,21 @@ class Recorder:
 
     def record(self, run: Run, moment: Moment) -> dict[str, Any]:
         """One episode: the evaluation episode with the median return."""
+        played = self.played(run, moment)
+        gait = self._read(played.identity) or self._keep(played.identity, self._simulate(played))
+        return {**gait, "id": played.identity, "episode": played.episode}
+
+    def played(self, run: Run, moment: Moment) -> "Played":
+        """What is to be played."""
         task = self.robot.task
         record = moment.record(run)
         episode = typical_episode(record, task.name)
         seed = int(evaluation_seeds(run.config.seed, task, len(record.returns[task.name]))[episode])
-        network = run.policy.network(task, moment.statistics)
-        identity = self._identity(network, moment.theta, seed)
-        gait = self._read(identity) or self._keep(identity, self._simulate(network, moment.theta, seed))
-        return {**gait, "id": identity, "episode": episode}
+        return Played(task, run.policy.network(task, moment.statistics), moment.theta, seed, episode)
 
-    def _identity(self, network: Network, theta: Float32, seed: int) -> str:
-        versions = {"mujoco": mujoco.__version__, "gymnasium": gymnasium.__version__, "format": FORMAT}
-        what = {**versions, "task": self.robot.task.name, "seed": seed, "layers": network.layers.tolist()}
-        arrays = (theta, network.mean, network.scale)
-        parts = [sha256(np.ascontiguousarray(part).tobytes()) for part in arrays if part is not None]
-        return sha256(canonical_json([what, parts]).encode())[:24]
+    def close(self) -> None:
+        """Give back the robot."""
+        self.robot.close()
 
     def _read(self, identity: str) -> dict[str, Any] | None:
         if self.cache is None:
@@ -106,34 +107,67 @@ class Recorder:
                 write_json(self.cache / f"{identity}.json", {"gait": FORMAT, **gait})
         return gait
 
-    def _simulate(self, network: Network, theta: Float32, seed: int) -> dict[str, Any]:
-        """The obvious loop of `replay_in_gymnasium`, with a pose per frame."""
-        robot, env, task = self.robot, self.robot.env, self.robot.task
-        one = np.zeros(1, np.uint32)
-        packed = pack(Episodes(task, network, theta, 0.0, Noise(0, EVALUATION), one, np.zeros(1, np.float32), one), 0)
-        total, n_steps, ended = 0.0, 0, ""
-        with hushed(task), np.errstate(all="ignore"):
-            observation, _ = env.reset(seed=seed)
-            poses, scores = [robot.pose()], [0.0]
-            while not ended:
-                outputs = act(network, packed, perceived(task, observation, seed, n_steps))
-                observation, reward, terminated, truncated, _ = env.step(to_action(network, outputs))
-                if not np.isfinite(env.unwrapped.data.qpos).all():
-                    ended = "diverged"
-                    break
-                total, n_steps = total + float(reward), n_steps + 1
-                ended = "terminated" if terminated else "truncated" if truncated else ""
-                if n_steps % robot.steps_per_frame == 0 or ended:
-                    poses.append(robot.pose())
-                    scores.append(total)
+    def _simulate(self, played: "Played") -> dict[str, Any]:
+        poses, scores = [], []
+
+        def frame(total: float) -> None:
+            poses.append(self.robot.pose())
+            scores.append(total)
+
+        total, n_steps, ended = self.play(played, frame)
         return {
             "motion": encode(np.stack(poses)),
             "score": encode(np.rint(np.array(scores)[:, None] * 10).astype(np.int64)),
             "return": total,
             "steps": n_steps,
-            "seconds": round(n_steps * float(env.unwrapped.dt), 4),
+            "seconds": round(n_steps * float(self.robot.env.unwrapped.dt), 4),
             "ended": ended,
         }
+
+    def play(self, played: "Played", frame: Callable[[float], None]) -> tuple[float, int, str]:
+        """The obvious loop of `replay_in_gymnasium`; calls `frame` with the return so far whenever a picture is due.
+
+        Returns (return, steps, how it ended).
+        """
+        robot, env = self.robot, self.robot.env
+        task, network, seed = played.task, played.network, played.seed
+        one, sign = np.zeros(1, np.uint32), np.zeros(1, np.float32)
+        packed = pack(Episodes(task, network, played.theta, 0.0, Noise(0, EVALUATION), one, sign, one), 0)
+        total, n_steps, ended = 0.0, 0, ""
+        with hushed(task), np.errstate(all="ignore"):
+            observation, _ = env.reset(seed=seed)
+            frame(0.0)
+            while not ended:
+                outputs = act(network, packed, perceived(task, observation, seed, n_steps))
+                observation, reward, terminated, truncated, _ = env.step(to_action(network, outputs))
+                if not np.isfinite(env.unwrapped.data.qpos).all():
+                    return total, n_steps, "diverged"
+                total, n_steps = total + float(reward), n_steps + 1
+                ended = "terminated" if terminated else "truncated" if truncated else ""
+                if n_steps % robot.steps_per_frame == 0 or ended:
+                    frame(total)
+        return total, n_steps, ended
+
+
+@dataclass(frozen=True)
+class Played:
+    """One episode of one policy on one task: all that decides its bits."""
+
+    task: Task
+    network: Network
+    theta: Float32
+    seed: int
+    episode: int
+    """Its number among the evaluation episodes."""
+
+    @property
+    def identity(self) -> str:
+        """A hash of all that."""
+        versions = {"mujoco": mujoco.__version__, "gymnasium": gymnasium.__version__, "format": FORMAT}
+        what = {**versions, "task": self.task.name, "seed": self.seed, "layers": self.network.layers.tolist()}
+        arrays = (self.theta, self.network.mean, self.network.scale)
+        parts = [sha256(np.ascontiguousarray(part).tobytes()) for part in arrays if part is not None]
+        return sha256(canonical_json([what, parts]).encode())[:24]
 
 
 def recorder(task: str, cache: Path | None) -> Recorder:

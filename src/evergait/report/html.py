@@ -4,7 +4,6 @@ import base64
 import functools
 import hashlib
 import importlib.resources
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,24 +14,29 @@ from markupsafe import Markup
 import evergait
 from evergait.names import short
 from evergait.report import curves, redo, transfer
-from evergait.report.catalogue import Catalogue
+from evergait.report.axes import domain, tick_label, ticks
+from evergait.report.catalogue import Catalogue, Starts
 from evergait.report.escape import script_json
+from evergait.report.films import SECONDS as FILM_SECONDS
+from evergait.report.films import page_films
 from evergait.report.groups import Group, group_entries, without_unfinished
+from evergait.report.plane import sketch
 from evergait.report.still import strobe
 from evergait.report.summary import Summary, headline, number, percent, summarise
 from evergait.report.tables import claims_of, tables_of
 from evergait.run import Run
+from evergait.studies.folder import is_study
+from evergait.studies.plane import plane_data
 from evergait.studies.results import Results, order_name
 
 ASSETS = importlib.resources.files("evergait.report") / "assets"
 STYLES = ("colours.css", "page.css", "player.css")
-SCRIPTS = ("core.js", "chart.js", "gait.js", "player.js", "page.js")
+SCRIPTS = ("core.js", "chart.js", "plane.js", "gait.js", "player.js", "page.js")
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "1 4", "12 4", "5 2 1 2", "3 3")
 """Line styles, by task; the same as in assets/core.js."""
 
 CAP = 2.0
 """R̂ beyond this is drawn at the edge, with its number: one lucky task must not squeeze all the others."""
-Starts = dict[int, tuple[float, int]]
 
 
 def render_report(results: Results, cache: Path | None = None) -> str:
@@ -46,6 +50,8 @@ def render_report(results: Results, cache: Path | None = None) -> str:
     catalogue = Catalogue(tasks, cache)
     catalogue.fill(groups)
     starts = catalogue.starts(groups)
+    films = page_films(catalogue, groups, starts)
+    plane = sketch(plane_data(results, measure=False), tasks) if is_study(results.path) else None
     panels = [curves.panel(group, {task: i for i, task in enumerate(tasks)}) for group in groups]
     any_end = any(row.end is not None for summary in summaries for row in summary.rows)
     backward, forward = transfer.pairwise(streams, "backward"), transfer.pairwise(streams, "forward")
@@ -89,6 +95,9 @@ def render_report(results: Results, cache: Path | None = None) -> str:
         "facts": redo.facts(results),
         "settings": redo.settings(results.entries),
         "dashes": DASHES,
+        "films": films,
+        "film_seconds": FILM_SECONDS,
+        "plane": plane,
     }
     page["sections"] = [
         (anchor, name)
@@ -97,13 +106,14 @@ def render_report(results: Results, cache: Path | None = None) -> str:
             ("curves", "Curves", panels),
             ("matrix", "Matrix", panels),
             ("transfer", "Transfer", backward or forward),
+            ("plane", "Plane", plane),
             ("claims", "Claims", claims),
             ("tables", "Tables", tables),
             ("redo", "Redo", True),
         )
         if shown
     ]
-    data = {"panels": panels, **player_data(tasks, catalogue, starts)}
+    data = {"panels": panels, "plane": plane and plane.data, **player_data(tasks, catalogue, starts)}
     return render("report.html", data, tasks=tasks, **player_page(tasks, catalogue, starts), **page)
 
 
@@ -115,6 +125,7 @@ def render_gait(task: str, colour: int, label: str, run: Run, robot: dict[str, A
     names = [""] * colour + [short(task)]
     data = {
         "panels": [],
+        "plane": None,
         "tasks": names,
         "robots": {str(colour): robot},
         "gaits": [{key: value for key, value in gait.items() if key != "id"}],
@@ -149,12 +160,10 @@ def player_page(tasks: Sequence[str], catalogue: Catalogue, starts: Starts) -> d
     stills = [{"picture": Markup(""), "caption": ""}] * 2
     if starts and catalogue.shelves:
         task = max(starts, key=lambda task: starts[task][0])
-        moments = catalogue.shelves[starts[task][1]]["moments"]
-        offered = [moment for moment in moments if task in moment["gaits"]]
-        learnt = [moment for moment in offered if task in moment["learnt"]] or offered
-        for i, moment in enumerate((learnt[0], offered[-1])):
-            shelf = catalogue.shelves[starts[task][1]]
-            label = f"{short(tasks[task])}, {shelf['condition']}, {moment['label']}"
+        number = starts[task][1]
+        ends = catalogue.ends(task, number)
+        for i, moment in enumerate((ends[0], ends[-1])):
+            label = f"{short(tasks[task])}, {catalogue.shelves[number]['condition']}, {moment['label']}"
             stills[i] = still(catalogue.robots[task], catalogue.gaits[moment["gaits"][task]], task, label)
     return {
         "robots": sorted(catalogue.robots),
@@ -212,7 +221,7 @@ def templates() -> jinja2.Environment:
         "number": number,
         "percent": percent,
         "ticks": ticks,
-        "tick_label": lambda value: f"{value:g}".replace("-", "−"),
+        "tick_label": tick_label,
         "heat": lambda value: f"{0.5 * min(max(value, 0.0), 1.0):.2f}",
         "capitalise": lambda text: text[:1].upper() + text[1:],
     }
@@ -241,27 +250,7 @@ def _source(results: Results) -> str:
     return "; ".join(sources).replace("-v5", "")
 
 
-def domain(values: Sequence[float], low: float, high: float) -> tuple[float, float]:
-    """The range of an axis that shows all values and at least low to high, with room for markers."""
-    low, high = min([low, *values]), max([high, *values])
-    margin = 0.03 * (high - low)
-    return low - margin, high + margin
-
-
 def bar_domain(charts: Sequence[transfer.Chart]) -> tuple[float, float]:
     """The range of bars, whiskers included, the same for all conditions."""
     values = [value for chart in charts for bar in chart.bars for value in (bar.value, bar.low, bar.high)]
     return domain([min(max(value, -CAP), CAP) for value in values], -0.1, 0.1)
-
-
-def ticks(bounds: tuple[float, float], wanted: int = 5) -> list[float]:
-    """Round numbers within a range, about so many.
-
-    >>> ticks((-0.03, 1.03))
-    [0.0, 0.25, 0.5, 0.75, 1.0]
-    """
-    raw = (bounds[1] - bounds[0]) / wanted
-    power = 10 ** math.floor(math.log10(raw))
-    step = min(s for m in (1, 2, 2.5, 5, 10) if (s := m * power) >= raw * 0.999)
-    first, last = math.ceil(bounds[0] / step - 1e-9), math.floor(bounds[1] / step + 1e-9)
-    return [round(i * step, 10) for i in range(first, last + 1)]

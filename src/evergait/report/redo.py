@@ -1,11 +1,15 @@
 """Everything that is needed to do it again: commands, versions, seeds, settings."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
+from evergait.store import PhaseFolder
 from evergait.studies.results import Entry, Results
+from evergait.versions import in_words, versions
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,8 @@ def _study_file(path: Path) -> Path | None:
 
 def facts(results: Results) -> list[tuple[str, str]]:
     """Versions and seeds, as the phases themselves recorded them."""
-    identities = {}
-    for entry in results.entries:
-        for phase in entry.run.phases:
-            if phase.name not in identities:
-                identities[phase.name] = phase.identity()
+    folders = {phase.name: phase for entry in results.entries for phase in entry.run.phases}
+    identities = {name: phase.identity() for name, phase in folders.items()}
     engines = {name for identity in identities.values() for name in dict(identity.get("engine", {})).values()}
     steps: dict[str, dict[str, int]] = {}
     for entry in results.entries:
@@ -61,9 +62,25 @@ def facts(results: Results) -> list[tuple[str, str]]:
         ("engines", ", ".join(sorted(engines))),
         ("mujoco", _values(identities.values(), "mujoco")),
         ("algorithm", _values(identities.values(), "algorithm")),
+        ("trained with", _trained_with(folders.values())),
+        ("page written with", in_words(versions())),
         ("R*", "; ".join(dict.fromkeys(results.normaliser(entry.seed).source for entry in results.entries))),
     ]
     return [(name, value) for name, value in found if value]
+
+
+def _trained_with(phases: Iterable[PhaseFolder]) -> str:
+    """What the phases' own machines ran; more than one if phases were trained in several places."""
+    found = Counter(_recorded(phase.progress().get("versions")) for phase in phases)
+    if len(found) == 1:
+        return next(iter(found))
+    return "; ".join(f"{words} ({n} phases)" for words, n in found.most_common())
+
+
+def _recorded(found: Any) -> str:
+    if not isinstance(found, dict) or not found:
+        return "not recorded, apart from what decides the bits: mujoco and algorithm"
+    return in_words({str(name): str(value) for name, value in found.items()})
 
 
 def _values(identities: object, key: str) -> str:

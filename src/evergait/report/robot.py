@@ -105,12 +105,15 @@ class Robot:
     def _shadow(self) -> Any:
         return mujoco.MjData(self.model)
 
+    def now(self) -> Any:
+        """Its state with up-to-date kinematics; the environment's own data lag behind by one substep."""
+        self._shadow.qpos[:] = self.env.unwrapped.data.qpos
+        mujoco.mj_kinematics(self.model, self._shadow)
+        return self._shadow
+
     def pose(self) -> Int64:
         """(n_parts · 4 or 5,) ends of every part now, in quanta: x, y, x, y and, without a plane, the distance away."""
-        shadow = self._shadow  # the environment's own data lag behind by one substep
-        shadow.qpos[:] = self.env.unwrapped.data.qpos
-        mujoco.mj_kinematics(self.model, shadow)
-        ends = self.skeleton.ends(shadow)
+        ends = self.skeleton.ends(self.now())
         channels = project(self.camera, ends).reshape(len(ends), 4)
         if not self.camera.planar:
             channels = np.concatenate([channels, ends.mean(axis=1) @ self.camera.away[:, None]], axis=1)

@@ -124,8 +124,9 @@ def learnt_and_end(metrics: Metrics) -> dict[str, tuple[float, float | None]]:
 
 
 def headline(summaries: Sequence[Summary]) -> str:
-    """The report's first sentence."""
-    told = [(summary, summary.kept) for summary in summaries if summary.kept is not None]
+    """The report's first sentence; conditions that were trained on fewer orders than others are not compared in it."""
+    most = max((summary.n_orders for summary in summaries if summary.kept is not None), default=0)
+    told = [(s, s.kept) for s in summaries if s.kept is not None and s.n_orders == most]
     if not told:
         if not summaries:
             return "Nothing has been trained to the end of a phase yet"

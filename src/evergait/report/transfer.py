@@ -37,7 +37,7 @@ def matrix(group: Group) -> Matrix:
     for stage, learning in enumerate(group.learning):
         ends = group.over_seeds(lambda metrics, stage=stage: np.array([metrics.final(t, stage) for t in tasks]))  # type: ignore[misc]
         cells = tuple(Cell(float(v), task in learning) for v, task in zip(ends.middle, tasks, strict=True))
-        rows.append((f"after {' + '.join(map(short, learning))}", cells))
+        rows.append((f"after {short(learning[0])}" if len(learning) == 1 else "after all at once", cells))
     return Matrix(group.condition, group.order, tasks, tuple(rows))
 
 

@@ -1,7 +1,10 @@
 """One gait as a GIF or an MP4, drawn from the same thick lines as on the page: no GL, no display."""
 
 import io
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from evergait.report.encoding import decode
 from evergait.report.still import COLOURS, motion
-from evergait.types import EvergaitError, Float64
+from evergait.types import Array, EvergaitError, Float64
 
 WIDTH, HEIGHT = 640, 400  # even, as H.264 wants
 FINER = 2
@@ -110,19 +113,31 @@ def to_gif(robot: dict[str, Any], gait: dict[str, Any], colour: int) -> bytes:
     return out.getvalue()
 
 
-def to_mp4(robot: dict[str, Any], gait: dict[str, Any], colour: int, path: str) -> None:
-    """An H.264 file for any player."""
+def to_mp4(robot: dict[str, Any], gait: dict[str, Any], colour: int) -> bytes:
+    """All frames as an MP4."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "gait.mp4"
+        with mp4_file(path, robot["frameRate"]) as add:
+            for picture in frames(robot, gait, colour):
+                add(np.asarray(picture))
+        return path.read_bytes()
+
+
+@contextmanager
+def mp4_file(path: Path, frame_rate: float, quality: int = 5) -> Iterator[Callable[[Array], None]]:
+    """An H.264 file for any player: a function that adds one picture to it. Quality goes from 0 to 10."""
     try:
         import imageio_ffmpeg
-    except ImportError as error:
+
+        imageio_ffmpeg.get_ffmpeg_exe()
+    except (ImportError, RuntimeError) as error:
         raise EvergaitError(
-            "output: writing .mp4 needs imageio-ffmpeg, which is not installed; `pip install 'evergait[video]'`, "
-            "or choose .gif or .html"
+            "an MP4 needs ffmpeg, which is not installed; `pip install 'evergait[video]'` brings it"
         ) from error
-    writer = imageio_ffmpeg.write_frames(path, (WIDTH, HEIGHT), fps=robot["frameRate"], macro_block_size=2)
+    size = WIDTH, HEIGHT
+    writer = imageio_ffmpeg.write_frames(str(path), size, fps=frame_rate, quality=quality, macro_block_size=2)
     writer.send(None)
     try:
-        for picture in frames(robot, gait, colour):
-            writer.send(np.ascontiguousarray(picture))
+        yield lambda picture: writer.send(np.ascontiguousarray(picture))
     finally:
         writer.close()

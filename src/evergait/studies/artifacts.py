@@ -1,9 +1,12 @@
 """All tables, claims and figures of a study, as files beside its phases."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import matplotlib as mpl
 
+from evergait.files import write_atomically
+from evergait.signals import interruptible
 from evergait.studies.bar_figures import budget_interference_figure, heads_interference_figure, pairwise_figure
 from evergait.studies.claims import claims_table
 from evergait.studies.curve_figures import baselines_figure, budgets_figure, curve_figures
@@ -48,12 +51,25 @@ def all_figures(results: Results, measure: bool = True, threads: int | None = No
         ]
 
 
-def write_artifacts(results: Results, folder: Path | None = None, threads: int | None = None) -> None:
+def all_files(results: Results, threads: int | None = None) -> Iterator[tuple[Path, bytes]]:
     """Tables as CSV, Markdown and LaTeX in tables/, figures as PNG and PDF in figures/."""
+    for table in all_tables(results):
+        yield from ((Path("tables", name), content) for name, content in table.files())
+    for picture in all_figures(results, threads=threads):
+        yield from ((Path("figures", name), content) for name, content in picture.files())
+
+
+def write_artifacts(results: Results, folder: Path | None = None, threads: int | None = None) -> None:
+    """Write every file; a signal may stop the work on the next one, but never its writing."""
     if not results.entries:
         return
     folder = folder or results.path
-    for table in all_tables(results):
-        table.write(folder / "tables")
-    for picture in all_figures(results, threads=threads):
-        picture.write(folder / "figures")
+    for part in ("tables", "figures"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    files = all_files(results, threads)
+    while True:
+        with interruptible():
+            file = next(files, None)
+        if file is None:
+            return
+        write_atomically(folder / file[0], file[1])

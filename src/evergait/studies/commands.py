@@ -11,7 +11,7 @@ import rich.markup
 import rich.table
 
 from evergait.data import require
-from evergait.files import locked
+from evergait.files import locked, remove_leftovers
 from evergait.progress import duration
 from evergait.run import default_threads
 from evergait.signals import stop_at_safe_points
@@ -66,23 +66,31 @@ def run_study(
     with locked(path / "lock", wait=False) as ours:
         if not ours:
             raise EvergaitError(f"out: another process is training the study in {path}; wait for it or stop it")
+        for part in (".", "tables", "figures"):
+            remove_leftovers(path / part)
         with _hands(path, jobs, n_threads, workers, checkpoint_seconds) as hands, closing(Progress(path)) as progress:
             scheduler = Scheduler(tree, path, hands, progress)
             with stop_at_safe_points():
                 scheduler.run()
-    if scheduler.failures:
-        n_failed, n_blocked = len(scheduler.failures), len(scheduler.blocked)
-        first = next(iter(scheduler.failures.values())).strip().splitlines()[-1]
-        raise EvergaitError(
-            f"{n_failed} of {len(tree.nodes)} phases failed and {n_blocked} that need them are blocked; the first: "
-            f"{first} (all reasons: {path / FAILURES}; the same command tries again)"
-        )
-    results = load_results(path)
-    if artifacts:
-        from evergait.studies.artifacts import write_artifacts  # here, for matplotlib is slow to import
+        if scheduler.failures:
+            raise EvergaitError(_failed(scheduler))
+        with stop_at_safe_points():
+            results = load_results(path)
+            if artifacts:
+                from evergait.studies.artifacts import write_artifacts  # here, for matplotlib is slow to import
 
-        write_artifacts(results, threads=n_threads)
+                write_artifacts(results, threads=n_threads)
     return results
+
+
+def _failed(scheduler: Scheduler) -> str:
+    """How many phases failed, and why the first of them did."""
+    n_failed, n_blocked = len(scheduler.failures), len(scheduler.blocked)
+    first = next(iter(scheduler.failures.values())).strip().splitlines()[-1]
+    return (
+        f"{n_failed} of {len(scheduler.tree.nodes)} phases failed and {n_blocked} that need them are blocked; the "
+        f"first: {first} (all reasons: {scheduler.path / FAILURES}; the same command tries again)"
+    )
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from evergait.types import EvergaitError, Float64
 from evergait.workers import LocalWorkers
 
 FILE = "plane.json"
+FORMAT = 2
 N_GRID = 11
 N_EPISODES = 2
 MARGIN = 0.15
@@ -49,9 +50,14 @@ class Plane:
                 axes.append(direction / length)
         return Plane(points[0], np.array(axes)) if len(axes) == 2 else None
 
-    def project(self, theta: Float64) -> list[float]:
+    def project(self, theta: Float64) -> tuple[float, float]:
         """The two coordinates of the nearest point."""
-        return [float(axis @ (theta - self.origin)) for axis in self.axes]
+        x, y = (float(axis @ (theta - self.origin)) for axis in self.axes)
+        return x, y
+
+    def distance(self, theta: Float64) -> float:
+        """How far off the plane a point lies."""
+        return float(np.linalg.norm(theta - self.theta(*self.project(theta))))
 
     def theta(self, x: float, y: float) -> Float64:
         """The point at two coordinates."""
@@ -59,14 +65,14 @@ class Plane:
         return point
 
 
-def theta_path(run: Run) -> list[tuple[int, Float64]]:
-    """(stage, θ) at the start, at the snapshots and at the end of every finished phase."""
-    path = [(0, run.policy.initial(run.config.seed).astype(np.float64))]
-    for stage in range(len(run.phases)):
+def theta_path(run: Run) -> list[tuple[int, int, Float64]]:
+    """(stage, generation, θ) at the start, at the snapshots and at the end of every finished phase."""
+    path = [(0, 0, run.policy.initial(run.config.seed).astype(np.float64))]
+    for stage, ledger in enumerate(run.ledgers):
         state = run.state(stage)
-        between = sorted(state.snapshots.items(), key=lambda item: int(item[0]))
-        path += [(stage, theta.astype(np.float64)) for _, theta in between]
-        path.append((stage, state.theta.astype(np.float64)))
+        between = sorted((int(generation), theta) for generation, theta in state.snapshots.items())
+        path += [(stage, generation, theta.astype(np.float64)) for generation, theta in between]
+        path.append((stage, ledger.generations[-1], state.theta.astype(np.float64)))
     return path
 
 
@@ -81,6 +87,7 @@ def plane_data(results: Results, measure: bool = True, threads: int | None = Non
     if len({len(run.theta) for run in (*singles, *streams.values())}) > 1:
         return "The policies of single-task runs and streams have different shapes."
     identity = {
+        "format": FORMAT,
         "singles": [run.phases[0].name for run in singles],
         "streams": {name: [phase.name for phase in run.phases] for name, run in streams.items()},
         "grid": N_GRID,
@@ -93,7 +100,7 @@ def plane_data(results: Results, measure: bool = True, threads: int | None = Non
         return "It has not been measured yet; `evergait study run` does that at its end."
     optima = [run.state(0).best_theta.astype(np.float64) for run in singles]
     # Two tasks, or a task that was best at the very start, leave room for further points.
-    further = [theta for run in streams.values() for _, theta in reversed(theta_path(run))]
+    further = [theta for run in streams.values() for _, _, theta in reversed(theta_path(run))]
     plane = Plane.through((*optima, *further))
     if plane is None:
         return "The single-task optima lie on one line."
@@ -129,11 +136,9 @@ def _streams(results: Results, seed: int) -> dict[str, Run]:
 
 def _measure(plane: Plane, singles: Sequence[Run], streams: Mapping[str, Run], threads: int | None) -> dict[str, Any]:
     optima = [run.state(0).best_theta.astype(np.float64) for run in singles]
-    paths = {
-        name: [(stage, *plane.project(theta)) for stage, theta in theta_path(run)] for name, run in streams.items()
-    }
+    paths = {name: _path(run, plane) for name, run in streams.items()}
     marks = [plane.project(theta) for theta in optima]
-    shown = np.array([*marks, *((x, y) for path in paths.values() for _, x, y in path)])
+    shown = np.array([*marks, *((point["x"], point["y"]) for path in paths.values() for point in path)])
     low, high = shown.min(axis=0), shown.max(axis=0)
     margin = MARGIN * (high - low)
     xs, ys = (np.linspace(low[i] - margin[i], high[i] + margin[i], N_GRID) for i in (0, 1))
@@ -150,6 +155,19 @@ def _measure(plane: Plane, singles: Sequence[Run], streams: Mapping[str, Run], t
         "landscapes": landscapes,
         "paths": paths,
     }
+
+
+def _path(run: Run, plane: Plane) -> list[dict[str, Any]]:
+    """Where θ was on the plane, how far off it, and what its evaluation gave."""
+    points = []
+    for stage, generation, theta in theta_path(run):
+        ledger = run.ledgers[stage]
+        record = ledger.records[ledger.generations.index(generation)]
+        (x, y), learning = plane.project(theta), list(ledger.learning)
+        where = {"x": x, "y": y, "off": plane.distance(theta)}
+        returns = {task: record.mean(task) for task in ledger.tasks}
+        points.append({"learning": learning, "stage": stage, "generation": generation, **where, "returns": returns})
+    return points
 
 
 def _landscape(run: Run, plane: Plane, xs: Float64, ys: Float64, workers: LocalWorkers) -> list[list[float]]:

@@ -24,10 +24,11 @@ def plane_figure(results: Results, measure: bool = True, threads: int | None = N
     for panel, task in zip(axes, tasks, strict=True):
         best = data["best"][task] or 1.0
         landscape = np.array(data["landscapes"][task]) / best
-        shades = panel.contourf(data["x"], data["y"], landscape, levels=10, cmap="Greys", alpha=0.8)
+        levels = np.linspace(0, 1, 11)  # the same for all tasks; beyond R*, one value would pale all others
+        shades = panel.contourf(data["x"], data["y"], landscape, levels=levels, extend="both", cmap="Greys", alpha=0.8)
         figure.colorbar(shades, ax=panel, label=f"R̂ on {short(task)}")
         for (name, path), style in zip(data["paths"].items(), LINES, strict=False):
-            _, x, y = np.array(path).T
+            x, y = np.array([(point["x"], point["y"]) for point in path]).T
             panel.plot(x, y, style, marker="o", markersize=2.5, color=lines[name], label=name, linewidth=1.3)
             panel.plot(x[-1], y[-1], "s", color=lines[name], markersize=5)
         for other, (x, y) in data["optima"].items():

@@ -1,9 +1,9 @@
 """How figures look: Okabe-Ito colours, which colour-blind readers can tell apart, one per task wherever it appears."""
 
+import io
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -55,15 +55,19 @@ class Picture:
     caption: str
     figure: Figure
 
-    def write(self, folder: Path) -> None:
+    def files(self) -> Iterator[tuple[str, bytes]]:
         """PNG and PDF, without the time of writing, so that the same data give the same bytes."""
-        folder.mkdir(parents=True, exist_ok=True)
+        FigureCanvasAgg(self.figure)
+        yield f"{self.name}.png", self._drawn("png", {"Software": None})
+        FigureCanvasPdf(self.figure)
+        yield f"{self.name}.pdf", self._drawn("pdf", {"CreationDate": None})
+
+    def _drawn(self, ending: str, metadata: dict[str, None]) -> bytes:
+        out = io.BytesIO()
         with mpl.rc_context(SETTINGS), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing")  # a user's names may be in any script
-            FigureCanvasAgg(self.figure)
-            self.figure.savefig(folder / f"{self.name}.png", metadata={"Software": None})
-            FigureCanvasPdf(self.figure)
-            self.figure.savefig(folder / f"{self.name}.pdf", metadata={"CreationDate": None})
+            self.figure.savefig(out, format=ending, metadata=metadata)
+        return out.getvalue()
 
 
 def panels(n_rows: int, n_columns: int, width: float = 3.2, height: float = 2.0) -> tuple[Figure, list[Axes]]:

@@ -2,10 +2,8 @@
 
 import csv
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-
-from evergait.files import write_atomically
 
 Value = str | float | int | None
 
@@ -70,11 +68,10 @@ class Table:
     def _is_text(self, column: int) -> bool:
         return any(isinstance(row[column], str) for row in self.rows)
 
-    def write(self, folder: Path) -> None:
-        """The three files."""
-        folder.mkdir(parents=True, exist_ok=True)
+    def files(self) -> Iterator[tuple[str, bytes]]:
+        """Names and contents of the three files."""
         for ending, content in (("csv", self.to_csv()), ("md", self.to_markdown()), ("tex", self.to_latex())):
-            write_atomically(folder / f"{self.name}.{ending}", content.encode())
+            yield f"{self.name}.{ending}", content.encode()
 
 
 def _csv_cell(value: Value) -> str:

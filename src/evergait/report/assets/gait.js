@@ -74,7 +74,7 @@ class Gait {
 
   outcome() {
     const word = { terminated: "fell", diverged: "physics diverged" }[this.record.ended];
-    return word ? `${word} after ${format(this.duration, 1)} s` : `stayed up all ${format(this.duration, 0)} s`;
+    return word ? `${word} after ${format(this.duration, 1)} s` : `lasted all ${format(this.duration, 0)} s`;
   }
 }
 

@@ -3,6 +3,7 @@ document.documentElement.classList.add("scripted");
 const data = JSON.parse($("#data").textContent);
 startTheme();
 startCharts(data);
+startPlane(data.plane);
 if ($("#player") && data.shelves.length) globalThis.player = new Player($("#player"), data);
 // Everything is on paper: details are opened for printing and closed again.
 addEventListener("beforeprint", () => $$("details:not([open])").forEach((node) => { node.open = true; node.dataset.printed = ""; }));
