@@ -82,6 +82,8 @@ class PhaseTrainer:
     def ensure(self, phase: Phase, on_wait: Callable[[], None] = lambda: None) -> PhaseFolder:
         """The phase, trained; `on_wait` is called once if another process is at it."""
         folder = self.store.folder(phase.name)
+        if folder.is_done():
+            folder.tidy()
         while not folder.is_done():
             with self.store.writing(phase.identity, wait=False) as writer:
                 if writer:
@@ -108,7 +110,8 @@ class PhaseTrainer:
         if not phase.parent:
             theta, statistics = policy.initial(self.config.seed), Statistics.empty(policy.tasks)
         else:
-            before = State.load(*self.store.folder(phase.parent).result())
+            parent = self.store.folder(phase.parent)
+            before = State.load(*parent.result(), policy, parent.path)
             theta = before.best_theta if self.config.carry == "best" else before.theta
             statistics = before.statistics
         return State(theta, optimizer, statistics, horizon=self.config.horizon)

@@ -17,6 +17,7 @@ from evergait.search import Generation
 from evergait.signals import Stop, interruptible
 from evergait.state import State
 from evergait.store import PhaseWriter
+from evergait.types import EvergaitError
 from evergait.workers import Workers
 
 
@@ -78,6 +79,11 @@ class Trainer:
         gradients = generation.gradients(utilities, self.workers.n_threads)
         gradient = method.combine(batches, gradients)
         theta, optimizer = config.optimizer.update(state.theta, gradient, generation.touched(), state.optimizer)
+        if not np.isfinite(theta).all():
+            raise EvergaitError(
+                f"{stage.name}: θ left the finite numbers in generation {number}; a smaller optimizer.learning_rate or "
+                "shaping by ranks keeps it in"
+            )
 
         state = self.account(replace(state, theta=theta, optimizer=optimizer), generation, outcomes)
         if number % config.evaluation.every and number != config.generations:
@@ -141,7 +147,7 @@ class Trainer:
     def begin(self, stage: Stage, start: State, writer: PhaseWriter) -> State:
         """Where an earlier process stopped, or else the start, evaluated."""
         if writer.resumed:
-            state = State.load(*writer.resumed)
+            state = self.resume(start, writer)
         else:
             randoms = self.evaluator.random_policies() if stage.index == 0 else {}
             names = tuple(task.name for task in self.policy.tasks)
@@ -151,6 +157,15 @@ class Trainer:
             writer.append(record_line(record))
         for observer in self.observers:
             observer.phase_started(stage, state.generation)
+        return state
+
+    def resume(self, start: State, writer: PhaseWriter) -> State:
+        """The state that an earlier process saved, which must fit this phase."""
+        tensors, metadata = writer.resumed or ({}, {})
+        state = State.load(tensors, metadata, self.policy, writer.folder.path)
+        found, expected = ({k: v.shape for k, v in s.optimizer.items()} for s in (state, start))
+        if found != expected:
+            raise EvergaitError(f"{writer.folder.path}: its checkpoint does not fit the optimizer of its config")
         return state
 
     def save(self, writer: PhaseWriter, state: State) -> None:

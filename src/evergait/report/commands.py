@@ -21,7 +21,7 @@ def write_report(results: Results, output: Path) -> Path:
     """Write the report to `output`, or to report.html in it, and return its path. Gaits are kept in DIR/gaits."""
     path = output if output.suffix == ".html" and not output.is_dir() else output / "report.html"
     _make_folder(path.parent)
-    _write(path, render_report(results, results.path / "gaits").encode())
+    _write(path, render_report(results, results.path / "gaits").encode(errors="replace"))
     return path
 
 
@@ -57,7 +57,7 @@ def play(
         _write_mp4(path, robot, gait, colour)
     else:
         label = f"after generation {moment.generation} of {' + '.join(map(short, run.ledgers[moment.stage].learning))}"
-        _write(path, render_gait(task, colour, label, run, robot, gait).encode())
+        _write(path, render_gait(task, colour, label, run, robot, gait).encode(errors="replace"))
     return path
 
 

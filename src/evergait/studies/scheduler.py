@@ -82,6 +82,8 @@ class Scheduler:
         """Train everything that is missing."""
         store = PhaseStore(self.path / "phases")
         done = {name for name in self.tree.nodes if store.folder(name).is_done()}
+        for name in done:
+            store.folder(name).tidy()
         waiting = [node for name, node in self.tree.nodes.items() if name not in done]
         n_running = 0
         self.write_failures()

@@ -1,5 +1,6 @@
 """How figures look: Okabe-Ito colours, which colour-blind readers can tell apart, one per task wherever it appears."""
 
+import io
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.figure import Figure
+
+from evergait.files import make_own_folder, write_atomically
 
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 KNOWN = {"Hopper-v5": 0, "Swimmer-v5": 1, "Walker2d-v5": 2, "HalfCheetah-v5": 3}
@@ -57,13 +60,18 @@ class Picture:
 
     def write(self, folder: Path) -> None:
         """PNG and PDF, without the time of writing, so that the same data give the same bytes."""
-        folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(folder)
         with mpl.rc_context(SETTINGS), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing")  # a user's names may be in any script
             FigureCanvasAgg(self.figure)
-            self.figure.savefig(folder / f"{self.name}.png", metadata={"Software": None})
+            self._save(folder, "png", {"Software": None})
             FigureCanvasPdf(self.figure)
-            self.figure.savefig(folder / f"{self.name}.pdf", metadata={"CreationDate": None})
+            self._save(folder, "pdf", {"CreationDate": None})
+
+    def _save(self, folder: Path, ending: str, metadata: dict[str, None]) -> None:
+        content = io.BytesIO()
+        self.figure.savefig(content, format=ending, metadata=metadata)
+        write_atomically(folder / f"{self.name}.{ending}", content.getvalue())
 
 
 def panels(n_rows: int, n_columns: int, width: float = 3.2, height: float = 2.0) -> tuple[Figure, list[Axes]]:

@@ -5,7 +5,7 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
-from evergait.files import write_atomically
+from evergait.files import make_own_folder, write_atomically
 
 Value = str | float | int | None
 
@@ -72,7 +72,7 @@ class Table:
 
     def write(self, folder: Path) -> None:
         """The three files."""
-        folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(folder)
         for ending, content in (("csv", self.to_csv()), ("md", self.to_markdown()), ("tex", self.to_latex())):
             write_atomically(folder / f"{self.name}.{ending}", content.encode())
 
