@@ -80,7 +80,7 @@ class Episode:
             if self._diverged(observation, float(reward)):
                 return np.nan, length, True, sums
             over = terminated or truncated
-        return total, length, False, sums
+        return (total, length, False, sums) if np.isfinite(total) else (np.nan, length, True, sums)
 
     def _diverged(self, observation: Any, reward: float) -> bool:
         if self._physics is not None:
