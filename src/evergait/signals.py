@@ -45,6 +45,8 @@ def stop_at_safe_points() -> Iterator[None]:
     before = {number: signal.signal(number, _handle) for number in _HANDLED}
     try:
         yield
+        if _pending.number:  # it came after the last place where it could surface
+            raise Stop(_pending.number)
     finally:
         _pending.number = 0
         for number, handler in before.items():
