@@ -29,6 +29,8 @@ TOML_LIMIT = 1 << 20
 """Largest TOML file in bytes: a config has some two thousand."""
 DEPTH = 50
 """Deepest nesting of tables and lists in a TOML file."""
+DOTS = 4096
+"""Most dots in a TOML file: the time to parse a dotted key grows with the square of its parts."""
 CHECKSUM = "checksum"
 """The field of our JSON files that holds a digest of all others."""
 
@@ -156,6 +158,8 @@ def parse_toml(content: bytes, where: str | Path) -> dict[str, Any]:
     """TOML from a file's content, refusing numbers and nestings that no file of ours has."""
     if len(content) > TOML_LIMIT:
         raise EvergaitError(f"{where}: has {len(content)} bytes; at most {TOML_LIMIT} are read")
+    if content.count(b".") > DOTS:
+        raise EvergaitError(f"{where}: has {content.count(b'.')} dots; at most {DOTS} are read")
     try:
         data = tomllib.loads(content.decode())
     except (ValueError, RecursionError) as error:

@@ -78,7 +78,8 @@ class Trainer:
         utilities = method.utilities(batches, fitness, config.shaping)
         gradients = generation.gradients(utilities, self.workers.n_threads)
         gradient = method.combine(batches, gradients)
-        theta, optimizer = config.optimizer.update(state.theta, gradient, generation.touched(), state.optimizer)
+        with np.errstate(over="ignore", invalid="ignore"):
+            theta, optimizer = config.optimizer.update(state.theta, gradient, generation.touched(), state.optimizer)
         if not np.isfinite(theta).all():
             raise EvergaitError(
                 f"{stage.name}: θ left the finite numbers in generation {number}; a smaller optimizer.learning_rate or "
