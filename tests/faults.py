@@ -1,5 +1,6 @@
 """Faults, and what proves that they did no harm. Everything here is real: processes, signals, files, file systems."""
 
+import fcntl
 import functools
 import json
 import os
@@ -22,9 +23,14 @@ FIGURES = HERE.parent / "docs" / "reliability.json"
 def write_counts(fault: str, tried: int, lost: int, note: str = "") -> None:
     """Keep a proof's figures for docs/reliability.md; `benchmarks/reliability.py` makes the table of them."""
     print(f"{fault}: tried {tried}, lost {lost}; {note}")
-    figures = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-    figures[fault] = {"tried": tried, "survived": tried - lost, "lost": lost, "note": note}
-    FIGURES.write_text(json.dumps(dict(sorted(figures.items())), indent=2, ensure_ascii=False) + "\n")
+    with FIGURES.open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        figures = json.load(file)
+        figures[fault] = {"tried": tried, "survived": tried - lost, "lost": lost, "note": note}
+        file.seek(0)
+        file.truncate()
+        json.dump(dict(sorted(figures.items())), file, indent=2, ensure_ascii=False)
+        file.write("\n")
 
 
 def tree(folder: Path) -> dict[str, bytes]:

@@ -11,6 +11,8 @@ import sys
 import traceback
 from pathlib import Path
 
+from small import tiny_config
+
 import evergait.engines.mujoco
 import evergait.report.commands  # noqa: F401 - only to have it
 from evergait.config import read_config
@@ -62,6 +64,8 @@ def child(request: dict) -> int:
 
 def main() -> None:
     """Serve until nobody asks any more."""
+    tasks = ("InvertedPendulum-v5", "InvertedDoublePendulum-v5", "Reacher-v5")
+    tiny_config(stream=tasks).check()  # Gymnasium's spaces are asked for once
     for line in sys.stdin:
         request = json.loads(line)
         if "wait" in request:

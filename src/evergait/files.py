@@ -203,7 +203,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
     try:
         header = parse_json(content[8 : 8 + int.from_bytes(content[:8], "little")])
         metadata = dict(parse_json(header["__metadata__"]["evergait"]))
-        tensors = safetensors.numpy.load(content)
+        tensors = dict(sorted(safetensors.numpy.load(content).items()))
         expected = metadata.pop("sha256", "")
         digest = _digest(tensors, metadata)
     except (safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

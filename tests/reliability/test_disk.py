@@ -130,7 +130,7 @@ def test_a_folder_that_vanishes(tmp_path: Path) -> None:
 
 def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
     """As a quota, or `ulimit -f`, makes it."""
-    config = tiny_config(generations=40, evaluation=type(tiny_config().evaluation)(every=1, episodes=20))
+    config = tiny_config()
     (tmp_path / "c.toml").write_text(config.to_toml())
 
     def limit() -> None:

@@ -17,11 +17,14 @@ BEFORE, AFTER, TORN = -1, -2, -3
 
 
 def kill_at_random_moments(forks: Forks, command: tuple[object, ...], seconds: float, chance: random.Random) -> int:
-    """The same command again and again, each time killed after at most so many seconds, until it ends by itself."""
+    """The same command again and again, each time killed after at most so many seconds, until it ends by itself.
+
+    The seconds grow a little each time: on a crowded machine a process would otherwise never get anywhere.
+    """
     n_killed = 0
     while True:
         process = forks.start(*command)
-        deadline = time.monotonic() + chance.uniform(0, seconds)
+        deadline = time.monotonic() + chance.uniform(0, seconds * 1.1**n_killed)
         while time.monotonic() < deadline and not forks.is_over(process):
             time.sleep(0.001)
         forks.kill(process)
