@@ -193,7 +193,7 @@ def test_loaders(targets: dict[str, Target], name: str, tmp_path: Path) -> None:
 
 @pytest.mark.prove
 def test_loaders_at_length(targets: dict[str, Target], tmp_path: Path) -> None:
-    n_tried = sum(fuzz(target, tmp_path, 2000) for target in targets.values())
+    n_tried = sum(fuzz(target, tmp_path, 500) for target in targets.values())
     write_counts("fuzz", n_tried, 0, f"files made by Hypothesis for {len(targets)} loaders")
 
 

@@ -17,39 +17,38 @@ from pathlib import Path
 from evergait.config import read_config
 from evergait.run import train
 
-before = {entry.name for entry in Path("/proc/self/task").iterdir()}  # libraries' own, which only sleep
 
-
-def ticks():
+def look():  # thread → (state, ticks)
     found = {}
     for entry in Path("/proc/self/task").iterdir():
         try:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            found[entry.name] = int(fields[11]) + int(fields[12])
+            found[entry.name] = fields[0], int(fields[11]) + int(fields[12])
         except OSError:
             continue
     return found
 
 
-most, over, begun = 0, False, ticks()
+n_threads, before, samples, over = int(sys.argv[3]), look(), [], False
 
 
 def watch():
-    global most
     me = str(threading.get_native_id())
     while not over:
-        extra = {entry.name for entry in Path("/proc/self/task").iterdir()} - before - {me}
-        most = max(most, 1 + len(extra))
+        others = {name: state for name, (state, _) in look().items() if name != me}
+        extra = len(others.keys() - before.keys())
+        samples.append((extra, sum(state == "R" for state in others.values())))
         time.sleep(0.0005)
 
 
 watcher = threading.Thread(target=watch)
 watcher.start()
-train(read_config(Path(sys.argv[1])), sys.argv[2], threads=int(sys.argv[3]))
+train(read_config(Path(sys.argv[1])), sys.argv[2], threads=n_threads)
 over = True
 watcher.join()
-idle = [name for name, n in ticks().items() if name in before and name != str(os.getpid()) and n > begun[name] + 1]
-print(most, len(idle))
+own = [name for name in before if name != str(os.getpid())]  # libraries' threads, which should only sleep
+woken = [name for name in own if look()[name][1] > before[name][1] + 1]
+print(len(samples), max(extra for extra, _ in samples), sum(r > n_threads for _, r in samples), len(woken))
 """
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -62,9 +61,13 @@ def train_on(folder: Path, config: Path, n_threads: int, omp: str) -> Path:
     command = [sys.executable, "-c", SCRIPT, str(config), str(out), str(n_threads)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    most, n_woken = map(int, done.stdout.split())
-    assert most <= n_threads
+    n_samples, most_extra, n_crowded, n_woken = map(int, done.stdout.split())
+    assert n_samples > 20
     assert n_woken == 0, "a library used threads of its own"
+    if n_threads == 1:
+        assert most_extra == 0
+    # A sample looks at one thread after the other, so that a change of shifts may count both.
+    assert n_crowded <= 0.01 * n_samples
     return out
 
 
@@ -102,5 +105,5 @@ def test_the_same_bits_on_many_threads_and_a_crowded_machine(tmp_path: Path) -> 
         for process in spin:
             process.kill()
             process.wait()
-    words = "1, 2, 7 and 64 threads; OMP and BLAS variables unset, 1 and 16; two busy processes per processor"
+    words = "1, 2, 7, 64 threads; OMP and BLAS variables unset, 1 and 16; two busy processes per processor"
     write_counts("threads", n_tried, 0, words)
