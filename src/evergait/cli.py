@@ -18,7 +18,7 @@ from evergait.commands.show import Show
 from evergait.commands.study import Tune, study_command
 from evergait.commands.train import Train, base_settings, base_workers
 from evergait.commands.verify import Verify
-from evergait.signals import Stop
+from evergait.signals import Stop, leave_undisturbed
 from evergait.types import EvergaitError
 
 COMMANDS: tuple[type[Any], ...] = (Show, Eval, Verify, Export, Play, Report, Tune, Tasks, Methods, Bench, Doctor)
@@ -51,6 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         command = parse(sys.argv[1:] if arguments is None else arguments)
         code: int = command.run()
+        if arguments is None and code > 128:
+            leave_undisturbed()
         return code
     except EvergaitError as error:
         errors.print(f"evergait: {error}", style="red", markup=False, soft_wrap=True)

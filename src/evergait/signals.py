@@ -53,6 +53,12 @@ def stop_at_safe_points() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def leave_undisturbed() -> None:
+    """For a program that was stopped and only has to exit: a further signal must not change its exit code."""
+    for number in _HANDLED:
+        signal.signal(number, signal.SIG_IGN)
+
+
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
     """A place where work may be abandoned."""

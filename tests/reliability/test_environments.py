@@ -40,15 +40,16 @@ def test_candidates_without_a_finite_return_are_counted_and_rank_last(fault: str
 
 @pytest.mark.prove
 def test_no_number_spoils_a_run(tmp_path: Path) -> None:
-    n_tried = 0
+    n_tried, workers = 0, Local().start(1)  # one process for all of them
     for fault in NUMBERS:
         for shaping in SHAPINGS:
             for name, optimizer in Optimizer.members.items():
                 config = strange(fault, shaping=shaping, optimizer=optimizer())
-                run = train(config, tmp_path / f"{fault}{shaping}{name}", threads=2)
+                run = train(config, tmp_path / f"{fault}{shaping}{name}", workers=workers)
                 assert np.isfinite(run.theta).all()
                 assert sum(record.diverged for record in run.ledger.records) > 0
                 n_tried += 1
+    workers.close()
     write_counts("numbers", n_tried, 0, f"{len(NUMBERS)} kinds, under every shaping and optimizer")
 
 

@@ -21,14 +21,16 @@ SECONDS = 10.0
 """Within which a command must have ended."""
 
 
-def stop(process: subprocess.Popen[str], numbers: tuple[int, ...], chance: random.Random) -> tuple[str, float]:
+def stop(
+    process: subprocess.Popen[str], numbers: tuple[int, ...], chance: random.Random, longest: float = 0.5
+) -> tuple[str, float]:
     """Send signals to the whole group, as a terminal does, some moments after training has begun."""
     assert process.stdout
     said = process.stdout.readline()
     while "starts" not in said and "goes on" not in said:
         assert said, "it ended before it began to train"
         said = process.stdout.readline()
-    time.sleep(chance.uniform(0, 0.5))
+    time.sleep(chance.uniform(0, longest))
     begun = time.monotonic()
     for number in numbers:
         os.killpg(process.pid, number)
@@ -92,14 +94,14 @@ def test_a_run_stops_at_many_moments(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("n_stops", [1, pytest.param(20, marks=pytest.mark.prove)])
 def test_a_stopped_run_goes_on_with_the_same_bits(tmp_path: Path, n_stops: int) -> None:
-    config = tiny_config(generations=400 * n_stops, pairs=4, horizon=20)
+    config = tiny_config(generations=200 + 100 * n_stops, pairs=4, horizon=20)
     train(config, tmp_path / "whole", threads=1)
     (tmp_path / "c.toml").write_text(config.to_toml())
     chance, n_stopped = random.Random(2), 0
     arguments = ("train", "--config", tmp_path / "c.toml", "--out", tmp_path / "run", "--threads", 1)
     while n_stopped < n_stops:
         process = evergait(*arguments, start_new_session=True)
-        stop(process, SIGNALS[n_stopped % 2], chance)
+        stop(process, SIGNALS[n_stopped % 2], chance, 0.05)
         assert process.returncode in (130, 143)
         n_stopped += 1
     train(config, tmp_path / "run", threads=1)
