@@ -31,6 +31,7 @@ test: setup
 
 prove: setup
 	$(BIN)/pytest -m prove -s
+	$(BIN)/python benchmarks/reliability.py
 
 lock: .venv/locked
 	$(BIN)/pip install --quiet uv

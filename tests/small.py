@@ -10,6 +10,25 @@ from evergait.policy import Policy, PolicyConfig
 from evergait.random import PERTURBATION, Noise
 from evergait.tasks import parse_task
 
+TINY_STUDY = """\
+title = "Tiny"
+tasks = ["InvertedPendulum-v5", "InvertedDoublePendulum-v5"]
+orders = "all"
+
+[base]
+pairs = 3
+generations = 6
+horizon = 20
+engine = "mujoco"
+evaluation = { every = 2, episodes = 2, random_policies = 2, snapshots = 1 }
+
+[conditions.naive]
+method = "naive"
+
+[conditions.replay]
+method = { name = "replay", budget = 2 }
+"""
+
 
 def tiny_config(**changes: object) -> Config:
     """Two cheap tasks, a few generations: trains in about a second."""

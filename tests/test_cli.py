@@ -219,13 +219,3 @@ def test_an_unfinished_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture
     for command in ("show", "eval", "verify"):
         assert main([command, str(tmp_path / "run")]) == 2
         assert "no phase of this run is finished yet" in capsys.readouterr().err.replace("\n", " ")
-
-
-def test_a_read_only_folder_is_refused(tmp_path: Path) -> None:
-    folder = tmp_path / "locked"
-    folder.mkdir(mode=0o500)
-    if os.access(folder, os.W_OK):
-        pytest.skip("root may write everywhere")
-    done = evergait("train", "--out", folder / "run", "--generations", 1)
-    assert done.returncode == 2
-    assert "cannot be made a folder" in done.stderr

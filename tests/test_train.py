@@ -1,13 +1,5 @@
 """Training: same bits whatever happens, nothing trained twice, and it does learn."""
 
-import dataclasses
-import json
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -186,99 +178,6 @@ def test_zero_threads_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-KILLED = tiny_config(generations=12, pairs=4)
-
-
-def start_training(out: Path) -> subprocess.Popen[str]:
-    """The same command that a user would type, with a checkpoint after every generation."""
-    (out.parent / "config.toml").write_text(KILLED.to_toml())
-    command = [
-        sys.executable,
-        "-m",
-        "evergait",
-        "train",
-        "--config",
-        str(out.parent / "config.toml"),
-        "--out",
-        str(out),
-    ]
-    command += ["--checkpoint-seconds", "0"]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
-
-
-def generations_done(out: Path) -> int:
-    """Generations that a run's phases have checkpointed."""
-    return sum(json.loads(path.read_text())["generation"] for path in out.glob("phases/*/progress.json"))
-
-
-def kill_and_resume(tmp_path: Path, n_generations: int) -> int:
-    """Train, killing every process a moment after it has made some progress, until one ends by itself."""
-    out, moments = tmp_path / "killed", random.Random(0)
-    n_killed = 0
-    while True:
-        target = generations_done(out) + moments.randint(1, n_generations)
-        with start_training(out) as process:
-            while process.poll() is None and generations_done(out) < target:
-                time.sleep(0.001)
-            time.sleep(moments.uniform(0, 0.02))
-            process.kill()
-        if process.returncode == 0:
-            return n_killed
-        assert process.returncode == -signal.SIGKILL
-        n_killed += 1
-
-
-def test_kill_and_resume_ends_with_the_same_bytes(tmp_path: Path) -> None:
-    undisturbed = train(KILLED, tmp_path / "undisturbed")
-    assert kill_and_resume(tmp_path, 8) > 2
-    assert files(Run.load(tmp_path / "killed")) == files(undisturbed)
-
-
-@pytest.mark.prove
-def test_many_kills_end_with_the_same_bytes(tmp_path: Path) -> None:
-    undisturbed = train(KILLED, tmp_path / "undisturbed")
-    n_killed = kill_and_resume(tmp_path, 1)
-    assert files(Run.load(tmp_path / "killed")) == files(undisturbed)
-    print(f"killed {n_killed} times, 0 bytes differ")
-    assert n_killed >= 20
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_stop_at_a_safe_point(tmp_path: Path, number: signal.Signals) -> None:
-    out = tmp_path / "run"
-    config = dataclasses.replace(KILLED, generations=3000)
-    (tmp_path / "c.toml").write_text(config.to_toml())
-    command = [sys.executable, "-m", "evergait", "train", "--config", str(tmp_path / "c.toml"), "--out", str(out)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        deadline = time.monotonic() + 30
-        while not list(out.glob("phases/*/ledger.jsonl")) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        time.sleep(0.5)
-        process.send_signal(number)
-        output, _ = process.communicate(timeout=20)
-    assert process.returncode == 128 + number
-    assert "run the same command again to go on" in output
-    progress = json.loads(next(out.glob("phases/*/progress.json")).read_text())
-    assert progress["status"] == "training"
-    assert progress["generation"] > 0
-
-
-def test_many_runs_into_one_store_train_each_phase_once(tmp_path: Path) -> None:
-    (tmp_path / "c.toml").write_text(tiny_config().to_toml())
-    command = [sys.executable, "-m", "evergait", "train", "--config", str(tmp_path / "c.toml")]
-    command += ["--store", str(tmp_path / "store"), "--threads", "1", "--out"]
-    processes = [
-        subprocess.Popen(
-            [*command, str(tmp_path / str(i))], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        for i in range(4)
-    ]
-    outputs = [process.communicate(timeout=120)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0] * 4, outputs
-    assert "".join(outputs).count("starts") == 2
-    assert len({Run.load(tmp_path / str(i)).theta_sha256 for i in range(4)}) == 1
-
-
 def test_it_learns(tmp_path: Path) -> None:
     config = Config(
         stream=("InvertedPendulum-v5",),
@@ -305,24 +204,3 @@ def test_steps_are_counted_apart(trained: Path) -> None:
     assert second["training"] == 4 * 12 * 50  # Reacher always takes 50 steps
     assert 0 < second["replay"] <= 4 * 4 * 1000
     assert second["evaluation"] >= 3 * 2 * 50
-
-
-def test_a_full_disk_is_loud_and_harmless(tmp_path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small file system needs root")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=250k", "tmpfs", str(disk)], check=False)
-    if mounted.returncode:
-        pytest.skip("this machine does not let us mount")
-    try:
-        config = tiny_config(generations=6, optimizer=Adam())
-        with pytest.raises(EvergaitError, match="No space left on device"):
-            train(config, disk / "run", checkpoint_seconds=0)
-        subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
-        recorder = Recorder()
-        run = train(config, disk / "run", observers=[recorder])
-        assert run.theta_sha256 == train(config, tmp_path / "undisturbed").theta_sha256
-        assert recorder.generations < 12  # the last good checkpoint was used
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)

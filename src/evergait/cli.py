@@ -1,5 +1,6 @@
 """The command line: parse, call, print. Mistakes of the user end in one clear sentence and exit code 2."""
 
+import io
 import sys
 from typing import Annotated, Any
 
@@ -8,14 +9,16 @@ import tyro
 import evergait
 from evergait.commands.base import console, errors
 from evergait.commands.bench import Bench
+from evergait.commands.doctor import Doctor
 from evergait.commands.evaluate import Eval
 from evergait.commands.export import Export
-from evergait.commands.inspect import Doctor, Methods, Tasks
+from evergait.commands.inspect import Methods, Tasks
 from evergait.commands.report import Play, Report
 from evergait.commands.show import Show
 from evergait.commands.study import Tune, study_command
 from evergait.commands.train import Train, base_settings, base_workers
 from evergait.commands.verify import Verify
+from evergait.signals import Stop, leave_undisturbed
 from evergait.types import EvergaitError
 from evergait.versions import in_words, versions
 
@@ -44,6 +47,10 @@ def parse(arguments: list[str]) -> Any:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command."""
+    for stream in (sys.stdout, sys.stderr):  # no name of a file and no terminal's encoding may stop a message
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    as_program = arguments is None
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         if arguments == ["--version"]:
@@ -51,6 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         command = parse(arguments)
         code: int = command.run()
+        if as_program and code > 128:
+            leave_undisturbed()
         return code
     except EvergaitError as error:
         errors.print(f"evergait: {error}", style="red", markup=False, soft_wrap=True)
@@ -58,9 +67,19 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:  # before or after training, which stops at safe points by itself
         errors.print("evergait: interrupted")
         return 130
+    except Stop as stop:  # the same, by SIGTERM
+        errors.print("evergait: stopped; run the same command again to go on")
+        return stop.exit_code
     except BrokenPipeError:  # `evergait show | head`
         sys.stderr.close()
         return 0
+    except OSError as error:
+        where = error.filename if isinstance(error.filename, str) else "a file"
+        errors.print(f"evergait: {where}: {error.strerror or error}", style="red", markup=False, soft_wrap=True)
+        return 2
+    except MemoryError:
+        errors.print("evergait: there is not enough memory for this", style="red")
+        return 2
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 from evergait.data import from_data, require, to_data, to_toml
 from evergait.engines import EngineName, engine_name
-from evergait.files import read_bytes
+from evergait.files import read_toml
 from evergait.methods import Composite, Method, Naive, Stage, check_parts
 from evergait.names import nearest
 from evergait.optimizers import Optimizer, Plain
 from evergait.policy import Policy, PolicyConfig
 from evergait.shaping import Shaping
-from evergait.tasks import Task, is_registered, parse_stream, parse_task
+from evergait.tasks import Task, is_registered, parse_stream, parse_task, trust
 from evergait.types import EvergaitError
 
 FORMAT = 1
@@ -106,6 +106,8 @@ class Config:
         if not isinstance(self.method, Composite):  # which was checked when it was made
             check_parts([type(self.method)], "method")
         self.method.check(stages)
+        for task in (*self.stream_tasks, *map(parse_task, self.tasks)):
+            trust(task)  # whoever trains a config trusts the modules that its tasks name
         policy = self.build_policy()
         assert policy.n_parameters  # noqa: S101 - asks Gymnasium for every task's spaces, which refuses what has none
         names = [task.name for task in policy.tasks]
@@ -123,11 +125,7 @@ class Config:
 
 def read_config(path: Path, base: Config | None = None) -> Config:
     """A config from a TOML file; fields that it lacks come from `base`, or are the defaults."""
-    try:
-        data = tomllib.loads(read_bytes(path).decode())
-    except (ValueError, RecursionError) as error:
-        raise EvergaitError(f"{path}: is not valid TOML: {error}") from error
-    return config_from_data(data, str(path), base)
+    return config_from_data(read_toml(path), str(path), base)
 
 
 def preset(name: str) -> Config:

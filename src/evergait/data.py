@@ -117,7 +117,7 @@ _WORDS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true
 
 def _scalar(hint: Any, value: Any, path: str) -> Any:
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+        value = float(value) if value.bit_length() < 1000 else math.inf
     if type(value) is not hint:
         raise EvergaitError(f"{path}: is {value!r}; it must be {_WORDS.get(hint, str(hint))}")
     if hint is float and not math.isfinite(value):

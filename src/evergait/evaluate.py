@@ -52,7 +52,7 @@ class Evaluator:
         for task in tasks:
             request = self.episodes(theta, task, statistics, self.config.episodes)
             outcome = self.workers.run(self.engines[task], request)
-            returns[task.name] = np.nan_to_num(outcome.returns, nan=0.0)
+            returns[task.name] = np.nan_to_num(outcome.returns, nan=0.0, posinf=0.0, neginf=0.0)
             lengths[task.name] = outcome.lengths
         return returns, lengths
 

@@ -5,15 +5,14 @@ Then, per evaluation: {"generation": g, "evaluations": {task: {"returns": [...],
 "diverged": n}, where steps are environment steps since the evaluation before.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evergait.files import canonical_json
+from evergait.files import canonical_json, parse_json
 from evergait.types import EvergaitError, Float64
 
 FORMAT = 1
@@ -86,36 +85,59 @@ def record_line(record: Record) -> bytes:
 
 def parse_ledger(content: bytes, path: Path) -> Ledger:
     """Read a ledger file's content; an error names the file and line."""
-    number = 0
+    number = 1
     try:
-        lines = content.decode().splitlines()
-        for number, line in enumerate(lines, 1):
-            data = json.loads(line)
-            if number == 1:
-                ledger = _parse_head(data)
-                records = []
-            else:
-                records.append(_parse_record(data, ledger.tasks))
-        return Ledger(ledger.stage, ledger.learning, ledger.tasks, ledger.random_returns, tuple(records))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UnboundLocalError) as error:
+        head, *lines = content.decode().removesuffix("\n").split("\n")
+        ledger = _parse_head(parse_json(head))
+        records: list[Record] = []
+        for line in lines:
+            number += 1
+            records.append(_parse_record(parse_json(line), ledger.tasks))
+            if len(records) > 1 and records[-1].generation <= records[-2].generation:
+                raise ValueError("generations must rise")
+        if not records:
+            raise ValueError("there is no evaluation")
+        return replace(ledger, records=tuple(records))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise EvergaitError(
             f"{path}, line {number}: is not a ledger line ({error}); it was damaged or edited"
         ) from error
 
 
 def _parse_head(data: Any) -> Ledger:
-    if data["ledger"] > FORMAT:
+    if _whole(data["ledger"]) > FORMAT:
         raise ValueError(f"it has format {data['ledger']}, this evergait reads up to {FORMAT}")
-    random_returns = {str(task): [float(r) for r in values] for task, values in data.get("random_returns", {}).items()}
-    return Ledger(int(data["stage"]), tuple(data["learning"]), tuple(data["tasks"]), random_returns)
+    learning, tasks = (tuple(map(_text, data[name])) for name in ("learning", "tasks"))
+    if not learning or not set(learning) <= set(tasks):
+        raise ValueError("what it learns is not among its tasks")
+    random_returns = {_text(task): _numbers(values) for task, values in data.get("random_returns", {}).items()}
+    return Ledger(_whole(data["stage"]), learning, tasks, random_returns)
 
 
 def _parse_record(data: Any, tasks: Sequence[str]) -> Record:
     evaluations = data["evaluations"]
     return Record(
-        int(data["generation"]),
-        {task: [float(r) for r in evaluations[task]["returns"]] for task in tasks},
-        {task: [int(n) for n in evaluations[task]["lengths"]] for task in tasks},
-        {str(kind): int(n) for kind, n in data["steps"].items()},
-        int(data["diverged"]),
+        _whole(data["generation"]),
+        {task: _numbers(evaluations[task]["returns"]) for task in tasks},
+        {task: [_whole(n) for n in evaluations[task]["lengths"]] for task in tasks},
+        {_text(kind): _whole(n) for kind, n in data["steps"].items()},
+        _whole(data["diverged"]),
     )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a name is not text")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise ValueError("a count is not a whole number")
+    return value
+
+
+def _numbers(values: Any) -> list[float]:
+    if not isinstance(values, list) or not values or not all(type(value) in (int, float) for value in values):
+        raise ValueError("returns must be a list of numbers")
+    return [float(value) for value in values]

@@ -83,6 +83,8 @@ class PhaseTrainer:
     def ensure(self, phase: Phase, on_wait: Callable[[], None] = lambda: None) -> PhaseFolder:
         """The phase, trained; `on_wait` is called once if another process is at it."""
         folder = self.store.folder(phase.name)
+        if folder.is_done():
+            folder.tidy()
         while not folder.is_done():
             with self.store.writing(phase.identity, wait=False) as writer:
                 if writer:
@@ -113,6 +115,7 @@ class PhaseTrainer:
         optimizer, horizon = self.config.optimizer.start(policy.n_parameters), self.config.horizon
         if not phase.parent:
             return State(policy.initial(self.config.seed), optimizer, Statistics.empty(policy.tasks), horizon=horizon)
-        before = State.load(*self.store.folder(phase.parent).result())
+        parent = self.store.folder(phase.parent)
+        before = State.load(*parent.result(), policy, parent.path)
         theta = before.best_theta if self.config.carry == "best" else before.theta
         return State(theta, optimizer, before.statistics, horizon=horizon, memory=before.memory)

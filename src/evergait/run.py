@@ -1,10 +1,12 @@
 """A run: a folder with its config, and the phases of its stream in a store.
 
 <out>/config.toml   the settings
-      run.json      hashes of the phases, in order
+      run.json      hashes of the phases, in order; where the store is; a digest of config.toml
       phases/       the store, unless another one is given
+      lock          held while the files above are written
 """
 
+import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +15,17 @@ from pathlib import Path
 
 from evergait.config import Config, read_config
 from evergait.data import require, to_data
-from evergait.files import read_json, sha256, write_atomically, write_json
+from evergait.files import (
+    LIMIT,
+    locked,
+    make_own_folder,
+    read_bytes,
+    read_json,
+    remove_leftovers,
+    sha256,
+    write_atomically,
+    write_json,
+)
 from evergait.ledger import Ledger
 from evergait.metrics import Metrics
 from evergait.phases import PhaseTrainer, plan_phases
@@ -25,6 +37,8 @@ from evergait.store import PhaseFolder, PhaseStore
 from evergait.train import Observer
 from evergait.types import EvergaitError, Float32
 from evergait.workers import LocalWorkers, Workers
+
+OWN_FILES = ("config.toml", "run.json", "phases", "lock")
 
 
 @dataclass(frozen=True)
@@ -45,8 +59,13 @@ class Run:
         names, store = described.get("phases"), described.get("store")
         if not isinstance(names, list) or not isinstance(store, str):
             raise EvergaitError(f"{path / 'run.json'}: must have a list `phases` and a text `store`")
+        if described.get("config") not in (None, sha256(read_bytes(path / "config.toml"))):
+            raise EvergaitError(
+                f"{path / 'config.toml'}: does not match its digest in run.json; it was damaged or edited"
+            )
         folders = [PhaseStore(path / store).folder(str(name)) for name in names]
-        return Run(path, read_config(path / "config.toml"), tuple(f for f in folders if f.is_done()))
+        done = tuple(itertools.takewhile(PhaseFolder.is_done, folders))
+        return Run(path, read_config(path / "config.toml"), done)
 
     @property
     def is_done(self) -> bool:
@@ -56,12 +75,19 @@ class Run:
     @cached_property
     def policy(self) -> Policy:
         """The layout of θ."""
-        return self.config.build_policy()
+        self.config.policy.check()
+        policy = self.config.build_policy()
+        require(4 * policy.n_parameters <= LIMIT, "policy", policy.n_parameters, f"at most {LIMIT // 4} parameters")
+        return policy
 
     @cached_property
     def ledgers(self) -> tuple[Ledger, ...]:
         """The evaluations of every finished phase."""
-        return tuple(phase.ledger() for phase in self.phases)
+        ledgers = tuple(phase.ledger() for phase in self.phases)
+        for stage, (phase, ledger) in enumerate(zip(self.phases, ledgers, strict=True)):
+            if ledger.stage != stage or ledger.tasks != ledgers[0].tasks:
+                raise EvergaitError(f"{phase.path / 'ledger.jsonl'}: is not of phase {stage + 1} of this run")
+        return ledgers
 
     @property
     def ledger(self) -> Ledger:
@@ -72,7 +98,7 @@ class Run:
     def state(self, stage: int = -1) -> State:
         """θ and statistics at the end of a stage."""
         self._require_phase()
-        return State.load(*self.phases[stage].result())
+        return State.load(*self.phases[stage].result(), self.policy, self.phases[stage].path)
 
     @property
     def theta(self) -> Float32:
@@ -82,7 +108,11 @@ class Run:
     @property
     def theta_sha256(self) -> str:
         """Digest of the bits of θ: equal for equal configs, whatever the threads, workers and interruptions."""
-        return sha256(self.theta.tobytes())
+        self._require_phase()
+        tensors, _ = self.phases[-1].result()
+        if "theta" not in tensors:
+            raise EvergaitError(f"{self.phases[-1].path / 'theta.safetensors'}: has no tensor `theta`")
+        return sha256(tensors["theta"].tobytes())
 
     @cached_property
     def metrics(self) -> Metrics:
@@ -112,26 +142,43 @@ def open_folder(config: Config, out: Path, store: Path) -> None:
     """Make or reopen a run's folder; another config or foreign files in it are an error."""
     try:
         out.mkdir(parents=True, exist_ok=True)
+        names = {entry.name for entry in out.iterdir()}
     except OSError as error:
         raise EvergaitError(f"out: {out} cannot be made a folder: {error.strerror}") from error
-    if (out / "config.toml").exists() and (out / "run.json").exists():
-        there = read_config(out / "config.toml")
-        if there != config:
-            mine, theirs = to_data(config), to_data(there)
-            changed = next((key for key in mine if mine[key] != theirs[key]), "config")
-            raise EvergaitError(
-                f"out: {out} holds a run with another config ({changed} is {theirs.get(changed)!r} there and "
-                f"{mine.get(changed)!r} here); choose another folder"
-            )
-    elif any(entry.name not in ("config.toml", "run.json") for entry in out.iterdir()):
+    # A kill while the folder was made leaves a part of it, which is ours all the same.
+    ours = {name for name in names if name in OWN_FILES or name.startswith((".config.toml.", ".run.json."))}
+    if not {"config.toml", "run.json"} <= names and names != ours:
         raise EvergaitError(f"out: {out} is not empty and not a run's folder; choose another one")
     try:
-        store.mkdir(parents=True, exist_ok=True)
-        write_atomically(out / "config.toml", config.to_toml().encode())
-        names = [phase.name for phase in plan_phases(config)]
-        write_json(out / "run.json", {"phases": names, "store": os.path.relpath(store, out)})
+        with locked(out / "lock"):
+            remove_leftovers(out, "config.toml", "run.json")
+            _write_folder(config, out, store)
     except OSError as error:
         raise EvergaitError(f"out: {out} cannot be written: {error.strerror}") from error
+
+
+def _write_folder(config: Config, out: Path, store: Path) -> None:
+    """Its files, as far as they are missing or say something else."""
+    if not ((out / "config.toml").exists() and (out / "run.json").exists()):
+        write_atomically(out / "config.toml", config.to_toml().encode())
+    there = read_config(out / "config.toml")
+    if there != config:
+        mine, theirs = to_data(config), to_data(there)
+        changed = next((key for key in mine if mine[key] != theirs[key]), "config")
+        raise EvergaitError(
+            f"out: {out} holds a run with another config ({changed} is {theirs.get(changed)!r} there and "
+            f"{mine.get(changed)!r} here); choose another folder"
+        )
+    if store == out / "phases":
+        make_own_folder(store)
+    store.mkdir(parents=True, exist_ok=True)
+    described = {
+        "phases": [phase.name for phase in plan_phases(config)],
+        "store": os.path.relpath(store, out),
+        "config": sha256(read_bytes(out / "config.toml")),
+    }
+    if not (out / "run.json").exists() or read_json(out / "run.json") != described:
+        write_json(out / "run.json", described)
 
 
 def train(

@@ -1,4 +1,4 @@
-"""Returns → utilities. A diverged candidate (NaN) gets the worst rank, as if it had scored below all others."""
+"""Returns → utilities. A candidate whose return is no finite number gets the worst rank, below all others."""
 
 import math
 from collections.abc import Callable
@@ -34,8 +34,11 @@ def centered_ranks(fitness: Float64) -> Float64:
 
 def z_score(fitness: Float64) -> Float64:
     """(n,) (F − mean) / standard deviation; zero where all are equal."""
-    deviation = fitness - fitness.mean()
-    spread = np.sqrt(np.mean(deviation**2))
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviation = fitness - fitness.mean()
+        spread = np.sqrt(np.mean(deviation**2))
+    if not np.isfinite(spread):  # too large to be squared or summed
+        return z_score(fitness / np.abs(fitness).max())
     return deviation / spread if spread > 0 else np.zeros(len(fitness))
 
 
@@ -61,11 +64,12 @@ SHAPINGS: dict[str, Callable[[Float64], Float64]] = {
 
 
 def shape(fitness: Float64, shaping: Shaping) -> Float64:
-    """(n,) returns of all members, NaN where diverged → (n,) utilities."""
-    diverged = np.isnan(fitness)
+    """(n,) returns of all members, not finite where diverged → (n,) utilities."""
+    diverged = ~np.isfinite(fitness)
     if diverged.all():
         return np.zeros(len(fitness))
-    worst = np.nanmin(fitness)
+    worst = fitness[~diverged].min()
     if shaping in ("centered-ranks", "nes"):  # only the order counts: strictly below the worst that survived
-        worst = np.nextafter(worst, -np.inf)
+        with np.errstate(over="ignore"):
+            worst = np.nextafter(worst, -np.inf)
     return SHAPINGS[shaping](np.where(diverged, worst, fitness))

@@ -45,10 +45,18 @@ def stop_at_safe_points() -> Iterator[None]:
     before = {number: signal.signal(number, _handle) for number in _HANDLED}
     try:
         yield
+        if _pending.number:  # it came after the last place where it could surface
+            raise Stop(_pending.number)
     finally:
         _pending.number = 0
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def leave_undisturbed() -> None:
+    """For a program that was stopped and only has to exit: a further signal must not change its exit code."""
+    for number in _HANDLED:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextlib.contextmanager

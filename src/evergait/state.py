@@ -3,11 +3,13 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from evergait.policy import Statistics
-from evergait.types import Array, Float32, Float64
+from evergait.files import parse_json
+from evergait.policy import Policy, Statistics
+from evergait.types import Array, EvergaitError, Float32, Float64
 
 
 @dataclass(frozen=True)
@@ -62,15 +64,37 @@ class State:
         return {"state": json.dumps(numbers)}
 
     @staticmethod
-    def load(tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> "State":
-        """Back from tensors and metadata."""
-        numbers = json.loads(metadata["state"])
-        if numbers["best_return"] is None:
-            numbers["best_return"] = -np.inf
+    def load(tensors: Mapping[str, Array], metadata: Mapping[str, str], policy: Policy, where: object) -> "State":
+        """Back from tensors and metadata, which must fit the policy: the native core trusts their sizes."""
+        try:
+            state = State._parse(tensors, metadata)
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+            raise EvergaitError(f"{where}: holds no state of a phase ({error!r})") from error
+        n = policy.n_parameters
+        names = ("theta", *(f"snapshot.{generation}" for generation in state.snapshots))
+        expected: dict[str, tuple[tuple[int, ...], Any]] = dict.fromkeys(names, ((n,), np.float32))
+        expected["best_theta"] = (n if state.best_theta.size else 0,), np.float32
+        for name, sums in Statistics.empty(policy.tasks).sums.items():
+            expected[f"statistics.{name}"] = sums.shape, np.float64
+        for name, (shape, kind) in expected.items():
+            tensor = tensors.get(name)
+            if tensor is None or tensor.shape != shape or tensor.dtype != kind:
+                raise EvergaitError(f"{where}: its tensor {name!r} does not fit the policy of its config")
+        return state
+
+    @staticmethod
+    def _parse(tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> "State":
+        numbers = parse_json(metadata["state"])
+        counts = [numbers[name] for name in ("generation", "horizon", "diverged", "n_steps")]
+        if not all(type(count) is int and count >= 0 for count in (*counts, *numbers["steps"].values())):
+            raise ValueError("a count in it is not a whole number")
+        numbers["best_return"] = -np.inf if numbers["best_return"] is None else float(numbers["best_return"])
 
         def group(prefix: str) -> dict[str, Array]:
             return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
+        if not all(name.isascii() and name.isdigit() for name in group("snapshot.")):
+            raise ValueError("a snapshot's name is not a generation")
         return State(
             theta=tensors["theta"],
             best_theta=tensors["best_theta"],

@@ -14,7 +14,6 @@ ledger: what it has beyond the checkpoint's count is cut off on resuming.
 import contextlib
 import hashlib
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +23,12 @@ from evergait.data import to_toml
 from evergait.files import (
     canonical_json,
     locked,
+    make_own_folder,
+    open_own,
     read_bytes,
     read_json,
     read_tensors,
+    read_toml,
     remove_leftovers,
     sha256,
     write_atomically,
@@ -37,6 +39,7 @@ from evergait.ledger import Ledger, parse_ledger
 from evergait.types import Array, EvergaitError
 
 PARTS = ("config.toml", "ledger.jsonl", "theta.safetensors")
+_CHECKPOINT = "checkpoint.safetensors"
 
 
 def identity_hash(identity: Mapping[str, Any]) -> str:
@@ -57,28 +60,29 @@ class PhaseFolder:
 
     def is_done(self) -> bool:
         """Whether training has finished; no file but progress.json is looked at."""
-        return (self.path / "progress.json").exists() and self.progress().get("status") == "done"
+        return (self.path / "progress.json").exists() and self.progress()["status"] == "done"
 
     def progress(self) -> dict[str, Any]:
         """How far it is."""
-        return read_json(self.path / "progress.json")
+        path = self.path / "progress.json"
+        progress = read_json(path)
+        if progress.get("status") not in ("training", "done"):
+            raise EvergaitError(f"{path}: its status is neither `training` nor `done`; it was damaged or edited")
+        return progress
 
     def write_progress(self, progress: Mapping[str, Any]) -> None:
         """Tell others how far it is."""
         write_json(self.path / "progress.json", progress)
 
-    def tidy(self) -> None:
-        """Take away the last checkpoint of a finished phase, which a kill right at its end left behind."""
-        (self.path / "checkpoint.safetensors").unlink(missing_ok=True)
-
     def identity(self) -> dict[str, Any]:
         """What decides the phase's bits, checked against the folder's name."""
         path = self.path / "config.toml"
+        identity = read_toml(path)
         try:
-            identity = tomllib.loads(read_bytes(path).decode())
-        except (ValueError, RecursionError) as error:
-            raise EvergaitError(f"{path}: is not valid TOML: {error}") from error
-        if identity_hash(identity) != self.name:
+            name = identity_hash(identity)
+        except (ValueError, TypeError) as error:  # what TOML has and JSON has not, such as infinity and dates
+            raise EvergaitError(f"{path}: is not a phase's config: {error}") from error
+        if name != self.name:
             raise EvergaitError(f"{path}: does not match its folder's name; it was damaged or edited")
         return identity
 
@@ -97,7 +101,7 @@ class PhaseFolder:
         if self.is_done():
             self.verify()
             return parse_ledger(read_bytes(path), path)
-        _, metadata = read_tensors(self.path / "checkpoint.safetensors")
+        _, metadata = read_tensors(self.path / _CHECKPOINT)
         return parse_ledger(self._counted(metadata), path)
 
     def result(self) -> tuple[dict[str, Array], dict[str, str]]:
@@ -107,22 +111,31 @@ class PhaseFolder:
 
     def _counted(self, metadata: Mapping[str, str]) -> bytes:
         path = self.path / "ledger.jsonl"
-        content = read_bytes(path)[: int(metadata["ledger_bytes"])]
-        if sha256(content) != metadata["ledger_sha256"]:
+        try:
+            n_bytes, digest = int(metadata["ledger_bytes"]), metadata["ledger_sha256"]
+        except (KeyError, ValueError) as error:
+            raise EvergaitError(f"{self.path / _CHECKPOINT}: does not say how much of the ledger counts") from error
+        content = read_bytes(path)[: max(n_bytes, 0)]
+        if len(content) != n_bytes or sha256(content) != digest:
             raise EvergaitError(f"{path}: does not match its digest in the checkpoint; it was damaged or edited")
         return content
 
     def checkpoint(self) -> tuple[dict[str, Array], dict[str, str]] | None:
         """Tensors and text to resume from, with the ledger cut to what they count; none before the first one."""
-        path = self.path / "checkpoint.safetensors"
+        path = self.path / _CHECKPOINT
         if not path.exists():
             return None
         tensors, metadata = read_tensors(path)
         if metadata.get("phase") != self.name:
             raise EvergaitError(f"{path}: belongs to phase {metadata.get('phase')!r}, not to {self.name!r}")
-        self._counted(metadata)
-        os.truncate(self.path / "ledger.jsonl", int(metadata["ledger_bytes"]))
+        counted = self._counted(metadata)
+        with open_own(self.path / "ledger.jsonl") as ledger:
+            ledger.truncate(len(counted))
         return tensors, metadata
+
+    def tidy(self) -> None:
+        """Remove what a crash at the very end of a finished phase left behind."""
+        (self.path / _CHECKPOINT).unlink(missing_ok=True)
 
 
 class PhaseWriter:
@@ -132,11 +145,11 @@ class PhaseWriter:
         self.folder = folder
         path = folder.path / "ledger.jsonl"
         self._resumed = folder.checkpoint()
+        self._file = open_own(path)
         if self._resumed is None:
-            path.write_bytes(b"")
-        content = path.read_bytes()
+            self._file.truncate(0)
+        content = read_bytes(path)
         self._digest, self._n_bytes = hashlib.sha256(content), len(content)
-        self._file = path.open("ab")
 
     @property
     def resumed(self) -> tuple[dict[str, Array], dict[str, str]] | None:
@@ -155,7 +168,7 @@ class PhaseWriter:
         """Make everything so far survive a crash."""
         self._sync()
         counted = {"ledger_bytes": str(self._n_bytes), "ledger_sha256": self._digest.hexdigest()}
-        path = self.folder.path / "checkpoint.safetensors"
+        path = self.folder.path / _CHECKPOINT
         write_tensors(path, tensors, {**metadata, **counted, "phase": self.folder.name})
         self.folder.write_progress({**progress, "status": "training"})
 
@@ -193,7 +206,7 @@ class PhaseStore:
     def writing(self, identity: Mapping[str, Any], wait: bool = True) -> Iterator[PhaseWriter | None]:
         """Make or reopen a phase and hold its lock; yields None if it is done, or if it is busy and we do not wait."""
         folder = self.folder(identity_hash(identity))
-        folder.path.mkdir(parents=True, exist_ok=True)
+        make_own_folder(folder.path)
         with locked(folder.path / "lock", wait) as ours:
             if not ours or folder.is_done():
                 yield None
@@ -201,7 +214,7 @@ class PhaseStore:
             if not (folder.path / "config.toml").exists():
                 write_atomically(folder.path / "config.toml", to_toml(identity).encode())
             folder.identity()
-            remove_leftovers(folder.path)
+            remove_leftovers(folder.path, *PARTS, _CHECKPOINT, "progress.json")
             writer = PhaseWriter(folder)
             try:
                 yield writer

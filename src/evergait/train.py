@@ -19,7 +19,7 @@ from evergait.signals import Stop, interruptible
 from evergait.state import State
 from evergait.store import PhaseWriter
 from evergait.tasks import Task
-from evergait.types import Float32
+from evergait.types import EvergaitError, Float32
 from evergait.workers import Workers
 
 
@@ -81,9 +81,15 @@ class Trainer:
         gradients = generation.gradients(utilities, self.workers.n_threads)
         gradient = method.combine(batches, gradients, weighted_sum(batches, gradients))
         touched = generation.touched()
-        theta, optimizer = config.optimizer.update(state.theta, gradient, touched, state.optimizer)
+        with np.errstate(over="ignore", invalid="ignore"):
+            theta, optimizer = config.optimizer.update(state.theta, gradient, touched, state.optimizer)
         context, step = self.context(stage, state), Step(number, batches, fitness, gradient, touched)
         theta, memory = method.after_step(context, step, theta, state.memory)
+        if not np.isfinite(theta).all():
+            raise EvergaitError(
+                f"{stage.name}: θ left the finite numbers in generation {number}; a smaller optimizer.learning_rate or "
+                "shaping by ranks keeps it in"
+            )
 
         state = self.account(replace(state, theta=theta, optimizer=optimizer, memory=memory), generation, outcomes)
         if number % config.evaluation.every and number != config.generations:
@@ -147,7 +153,7 @@ class Trainer:
     def begin(self, stage: Stage, start: State, writer: PhaseWriter) -> State:
         """Where an earlier process stopped, or else the start, evaluated."""
         if writer.resumed:
-            state = State.load(*writer.resumed)
+            state = self.resume(start, writer)
         else:
             randoms = self.evaluator.random_policies() if stage.index == 0 else {}
             names = tuple(task.name for task in self.policy.tasks)
@@ -157,6 +163,15 @@ class Trainer:
             writer.append(record_line(record))
         for observer in self.observers:
             observer.phase_started(stage, state.generation)
+        return state
+
+    def resume(self, start: State, writer: PhaseWriter) -> State:
+        """The state that an earlier process saved, which must fit this phase."""
+        tensors, metadata = writer.resumed or ({}, {})
+        state = State.load(tensors, metadata, self.policy, writer.folder.path)
+        found, expected = ({k: v.shape for k, v in s.optimizer.items()} for s in (state, start))
+        if found != expected:
+            raise EvergaitError(f"{writer.folder.path}: its checkpoint does not fit the optimizer of its config")
         return state
 
     def look_back(self, stage: Stage, state: State) -> State:

@@ -25,6 +25,7 @@ SHARED = Path("/dev/shm")  # noqa: S108
 @pytest.fixture(autouse=True)
 def _broken_environments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(HERE))
+    monkeypatch.setenv("EVERGAIT_TRUSTED_MODULES", "broken_environments")
 
 
 def children(parent: int | str = "self") -> list[int]:

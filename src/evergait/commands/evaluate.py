@@ -77,7 +77,7 @@ class Eval:
         evaluator = Evaluator(run.policy, {task: engine}, workers, Evaluation(episodes=self.episodes), seed)
         request = evaluator.episodes(theta, known, state.statistics, self.episodes, simulated=task)
         outcome = workers.run(engine, request)
-        returns = np.nan_to_num(outcome.returns, nan=0.0)
+        returns = np.nan_to_num(outcome.returns, nan=0.0, posinf=0.0, neginf=0.0)
         return {
             "task": task.name,
             "engine": engine,

@@ -1,25 +1,17 @@
-"""`evergait tasks`, `methods` and `doctor`: what there is, and whether this machine is ready."""
+"""`evergait tasks` and `methods`: what there is."""
 
 import dataclasses
-import os
-import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 import gymnasium
-import mujoco
 
 from evergait.commands.base import console, print_json, print_table
 from evergait.data import Family
 from evergait.engines import available, get_engine
 from evergait.methods import Method
 from evergait.optimizers import Optimizer
-from evergait.run import default_threads
 from evergait.tasks import STREAMS, VARIANTS, Task, spaces
-from evergait.versions import versions
 from evergait.workers import WorkersChoice
 
 
@@ -98,82 +90,3 @@ def _options(member: Any, prefix: str = "") -> dict[str, Any]:
         else:
             options[prefix + field.name] = field.default
     return options
-
-
-@dataclass(frozen=True)
-class Doctor:
-    """Check whether this machine is ready, and say how to mend what is not."""
-
-    json: bool = False
-    """Print JSON, for programs."""
-
-    def run(self) -> int:
-        """Print findings; exit code 1 if something needed is missing."""
-        findings = [finding for check in CHECKS for finding in check()]
-        if self.json:
-            print_json([dataclasses.asdict(finding) for finding in findings])
-        else:
-            rows = [(f.status, f.what, f.found, f.mend) for f in findings]
-            print_table("", ["", "what", "found", "how to mend it"], rows)
-        return 1 if any(finding.status == "missing" for finding in findings) else 0
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at."""
-
-    what: str
-    found: str
-    status: str = "ok"
-    """ok, note (works without it) or missing."""
-    mend: str = ""
-
-
-def check_versions() -> list[Finding]:
-    """Python and the packages that decide bits or speed, and what they run on."""
-    return [Finding(name, value) for name, value in versions().items()]
-
-
-def check_machine() -> list[Finding]:
-    """Processors and memory."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    few = "note" if memory < 2 else "ok"
-    return [
-        Finding("threads", str(default_threads())),
-        Finding("memory", f"{memory:.1f} GiB", few, "" if few == "ok" else "studies want 2 GiB; use --jobs 1"),
-    ]
-
-
-def check_physics() -> list[Finding]:
-    """Whether MuJoCo steps."""
-    model = mujoco.MjModel.from_xml_string("<mujoco><worldbody/></mujoco>")
-    mujoco.mj_step(model, mujoco.MjData(model))
-    return [Finding("physics", f"MuJoCo {mujoco.__version__} steps")]
-
-
-def check_rendering() -> list[Finding]:
-    """Whether robots without a plane can be filmed."""
-    code = "import mujoco; mujoco.Renderer(mujoco.MjModel.from_xml_string('<mujoco/>'), 8, 8).close()"
-    environment = {**os.environ, "MUJOCO_GL": "egl"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False)  # noqa: S603
-    if done.returncode == 0:
-        return [Finding("rendering", "EGL works")]
-    mend = "apt-get install libegl1 libegl-mesa0 libgl1-mesa-dri (only for films of Ant, Humanoid and the like)"
-    return [Finding("rendering", "no OpenGL", "note", mend)]
-
-
-def check_tools() -> list[Finding]:
-    """Compiler and optional packages."""
-    compiler = shutil.which("g++") or shutil.which("c++")
-    mend = "" if compiler else "apt-get install g++ (only to build from source)"
-    found = [Finding("compiler", compiler or "none", "ok" if compiler else "note", mend)]
-    extras = (("ray", "ray"), ("tensorboardX", "tensorboard"), ("wandb", "wandb"), ("optuna", "tune"))
-    for package, extra in (*extras, ("imageio-ffmpeg", "video")):
-        try:
-            found.append(Finding(package, metadata.version(package)))
-        except metadata.PackageNotFoundError:
-            found.append(Finding(package, "not installed", "note", f"pip install 'evergait[{extra}]'"))
-    return found
-
-
-CHECKS = (check_versions, check_machine, check_physics, check_rendering, check_tools)

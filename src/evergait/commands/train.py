@@ -17,7 +17,7 @@ from evergait.methods import Method, Stage
 from evergait.optimizers import Optimizer
 from evergait.progress import Progress
 from evergait.run import Run, check_threads, open_folder, train
-from evergait.signals import Stop
+from evergait.signals import Stop, interruptible, stop_at_safe_points
 from evergait.train import Observer
 from evergait.workers import Local, Traffic, WorkersChoice
 
@@ -63,7 +63,9 @@ class Train:
         self.workers.check()
         open_folder(config, self.out, self.store or self.out / "phases")
         with ExitStack() as stack:
-            workers = self.workers.start(n_threads)
+            stack.enter_context(stop_at_safe_points())  # a second signal must not cut the closing short
+            with interruptible():
+                workers = self.workers.start(n_threads)
             stack.callback(workers.close)
             observers: list[Observer] = [stack.enter_context(Progress(config, errors))]
             counter = GenerationCounter()

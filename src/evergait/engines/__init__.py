@@ -40,6 +40,14 @@ def get_engine(name: str) -> Engine:
     return make_engine(name)
 
 
+def limited_engine(name: str, episode_seconds: float) -> Engine:
+    """This process's engine of that name; other people's code, which only `gymnasium` runs, gets so long an episode."""
+    engine = get_engine(name)
+    if name == "gymnasium":
+        engine.timeout = episode_seconds  # type: ignore[attr-defined]
+    return engine
+
+
 @functools.cache
 def engine_name(wanted: str, task: Task) -> str:
     """The engine that simulates a task: the wanted one or, for `auto`, the fastest that does not refuse.
@@ -65,5 +73,6 @@ __all__ = [
     "available",
     "engine_name",
     "get_engine",
+    "limited_engine",
     "make_engine",
 ]

@@ -52,7 +52,7 @@ class GymnasiumEngine:
     name: ClassVar[str] = "gymnasium"
 
     def __init__(self, timeout: float = 600.0) -> None:
-        self._timeout = timeout
+        self.timeout = timeout
         self._workers: list[_Worker] = []
         weakref.finalize(self, _stop, self._workers)
 
@@ -104,11 +104,11 @@ class GymnasiumEngine:
                 elif left <= 0:
                     raise EvergaitError(
                         f"{_where(worker, episodes)} has taken more than {self._limit(worker):g} s; "
-                        "the environment hangs, or needs a longer timeout"
+                        "the environment hangs, or needs a longer --workers.episode-seconds"
                     )
 
     def _limit(self, worker: _Worker) -> float:
-        return SECONDS_TO_START if worker.rows[0] == READY else self._timeout
+        return SECONDS_TO_START if worker.rows[0] == READY else self.timeout
 
 
 def _spec(task: Task) -> bytes:

@@ -80,7 +80,7 @@ class Episode:
             if self.diverged(observation, float(reward)):
                 return np.nan, length, True, sums
             over = terminated or truncated
-        return total, length, False, sums
+        return (total, length, False, sums) if np.isfinite(total) else (np.nan, length, True, sums)
 
     def diverged(self, observation: Any, reward: float) -> bool:
         """Whether the physics have left the finite numbers."""

@@ -21,7 +21,7 @@ def write_report(results: Results, output: Path) -> Path:
     """Write the report to `output`, or to report.html in it, and return its path. Gaits are kept in DIR/gaits."""
     path = output if output.suffix == ".html" and not output.is_dir() else output / "report.html"
     _make_folder(path.parent)
-    _write(path, render_report(results, results.path / "gaits").encode())
+    _write(path, render_report(results, results.path / "gaits").encode(errors="replace"))
     return path
 
 
@@ -67,7 +67,7 @@ def _content(one: Recorder, run: Run, moment: Moment, colour: int, ending: str) 
     if ending == ".gif":
         return to_gif(robot, gait, colour)
     label = f"after generation {moment.generation} of {' + '.join(map(short, run.ledgers[moment.stage].learning))}"
-    return render_gait(one.robot.task.name, colour, label, run, robot, gait).encode()
+    return render_gait(one.robot.task.name, colour, label, run, robot, gait).encode(errors="replace")
 
 
 def _moment(run: Run, stage: int | None, generation: int | None) -> Moment:

@@ -13,7 +13,7 @@ import numpy as np
 from evergait.engines import Episodes
 from evergait.engines.gymnasium_episode import act, pack, perceived, to_action
 from evergait.evaluate import evaluation_seeds
-from evergait.files import canonical_json, read_json, sha256, write_json
+from evergait.files import canonical_json, make_own_folder, read_json, sha256, write_json
 from evergait.ledger import Record
 from evergait.policy import Network, Statistics
 from evergait.random import EVALUATION, Noise
@@ -54,7 +54,7 @@ def moments(run: Run) -> list[Moment]:
         state, last = run.state(stage), ledger.generations[-1]
         kept = sorted((int(generation), theta) for generation, theta in state.snapshots.items())
         for generation, theta in kept if not run.config.policy.normalise else []:
-            if 0 < generation < last:
+            if 0 < generation < last and generation in ledger.generations:
                 found.append(Moment(stage, generation, theta, state.statistics))
         found.append(Moment(stage, last, state.theta, state.statistics, is_end=True))
     return found
@@ -103,7 +103,7 @@ class Recorder:
     def _keep(self, identity: str, gait: dict[str, Any]) -> dict[str, Any]:
         if self.cache is not None:
             with contextlib.suppress(OSError):  # a read-only folder only costs time
-                self.cache.mkdir(parents=True, exist_ok=True)
+                make_own_folder(self.cache)
                 write_json(self.cache / f"{identity}.json", {"gait": FORMAT, **gait})
         return gait
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from evergait.files import write_atomically
+from evergait.files import make_own_folder, write_atomically
 from evergait.signals import interruptible
 from evergait.studies.bar_figures import budget_interference_figure, heads_interference_figure, pairwise_figure
 from evergait.studies.claims import claims_table
@@ -65,7 +65,7 @@ def write_artifacts(results: Results, folder: Path | None = None, threads: int |
         return
     folder = folder or results.path
     for part in ("tables", "figures"):
-        (folder / part).mkdir(parents=True, exist_ok=True)
+        make_own_folder(folder / part)
     files = all_files(results, threads)
     while True:
         with interruptible():

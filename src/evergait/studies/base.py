@@ -22,7 +22,6 @@ conditions.replay.method.budget = 16
 """
 
 import importlib.resources
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,7 +29,7 @@ from typing import Any
 
 from evergait.config import Config, config_from_data
 from evergait.data import from_data, require, to_data, to_toml
-from evergait.files import read_bytes
+from evergait.files import TOML_LIMIT, parse_toml, read_bytes
 from evergait.names import nearest
 from evergait.studies.table import file_name
 from evergait.tasks import Task, all_orders, parse_stream, parse_task
@@ -172,15 +171,12 @@ def read_study(name_or_path: str | Path) -> Study:
         raise EvergaitError(
             f"study: there is no study {text!r}{nearest(text, shipped_studies())} (or give the path of a .toml file)"
         )
-    return parse_study(read_bytes(path), text)
+    return parse_study(read_bytes(path, TOML_LIMIT), text)
 
 
 def parse_study(content: bytes, where: str) -> Study:
     """A study from the content of its file; strict, and checked before any work."""
-    try:
-        data = tomllib.loads(content.decode())
-    except (ValueError, RecursionError) as error:
-        raise EvergaitError(f"{where}: is not valid TOML: {error}") from error
+    data = parse_toml(content, where)
     try:
         study = _from_tables(data, where)
     except EvergaitError as error:

@@ -1,7 +1,7 @@
 """What the command line calls: plain functions that check, work and print."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,14 +14,14 @@ from evergait.data import require
 from evergait.files import locked, remove_leftovers
 from evergait.progress import duration
 from evergait.run import default_threads
-from evergait.signals import stop_at_safe_points
+from evergait.signals import interruptible, stop_at_safe_points
 from evergait.store import PhaseStore
 from evergait.studies.base import read_study
 from evergait.studies.cells import select_cells, study_cells
 from evergait.studies.folder import load_results, open_study
 from evergait.studies.plan import make_plan
 from evergait.studies.pool import Pool
-from evergait.studies.progress import Progress
+from evergait.studies.progress import RUNNING, Progress
 from evergait.studies.results import Results
 from evergait.studies.scheduler import FAILURES, Hands, Scheduler, ThisProcess
 from evergait.studies.space import read_search
@@ -66,12 +66,16 @@ def run_study(
     with locked(path / "lock", wait=False) as ours:
         if not ours:
             raise EvergaitError(f"out: another process is training the study in {path}; wait for it or stop it")
-        for part in (".", "tables", "figures"):
-            remove_leftovers(path / part)
-        with _hands(path, jobs, n_threads, workers, checkpoint_seconds) as hands, closing(Progress(path)) as progress:
+        remove_leftovers(path, "study.toml", "study.json", FAILURES, RUNNING, "plane.json")
+        for part in ("tables", "figures"):
+            remove_leftovers(path / part, "*")
+        with (
+            stop_at_safe_points(),  # a second signal must not cut the closing short
+            _hands(path, jobs, n_threads, workers, checkpoint_seconds) as hands,
+            closing(Progress(path)) as progress,
+        ):
             scheduler = Scheduler(tree, path, hands, progress)
-            with stop_at_safe_points():
-                scheduler.run()
+            scheduler.run()
         if scheduler.failures:
             raise EvergaitError(_failed(scheduler))
         with stop_at_safe_points():
@@ -96,15 +100,15 @@ def _failed(scheduler: Scheduler) -> str:
 @contextmanager
 def _hands(path: Path, jobs: int, n_threads: int, workers: WorkersChoice, checkpoint_seconds: float) -> Iterator[Hands]:
     """What trains phases, until the end of the context."""
-    if jobs == 1:
-        with closing(workers.start(n_threads)) as started:
+    with ExitStack() as stack:
+        if jobs == 1:
+            with interruptible():
+                started = stack.enter_context(closing(workers.start(n_threads)))
             yield ThisProcess(path, started, checkpoint_seconds)
-        return
-    with (
-        workers.shared(jobs, n_threads) as each,
-        closing(Pool(path, jobs, n_threads, checkpoint_seconds, each)) as pool,
-    ):
-        yield pool
+            return
+        with interruptible():
+            each = stack.enter_context(workers.shared(jobs, n_threads))
+        yield stack.enter_context(closing(Pool(path, jobs, n_threads, checkpoint_seconds, each)))
 
 
 def print_plan(

@@ -15,7 +15,7 @@ from typing import Any
 
 from evergait.config import Config, config_from_data
 from evergait.data import to_data
-from evergait.files import read_json, write_atomically, write_json
+from evergait.files import make_own_folder, read_json, write_atomically, write_json
 from evergait.run import Run
 from evergait.store import PhaseStore
 from evergait.studies.base import Study
@@ -96,7 +96,7 @@ def open_study(study: Study, path: Path) -> list[Cell]:
     elif foreign:
         raise EvergaitError(f"out: {path} is not empty and not a study's folder; choose another one")
     try:
-        (path / "phases").mkdir(exist_ok=True)
+        make_own_folder(path / "phases")
         write_atomically(path / "study.toml", study.to_toml().encode())
         listed = [
             {"condition": c.condition, "order": c.order, "seed": c.seed, "phases": list(c.phases), "config": c.config}

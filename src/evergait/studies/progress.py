@@ -1,5 +1,6 @@
 """How a study goes: bars on a terminal, a quiet line now and then elsewhere, and running.json for `status`."""
 
+import contextlib
 import sys
 import time
 from dataclasses import dataclass, field
@@ -133,10 +134,12 @@ class Progress:
                 name: {"generation": p.generation, "generations": p.n_generations, "generations_per_second": p.rate}
                 for name, p in self.paces.items()
             }
-            write_json(self.path / RUNNING, now)
+            with contextlib.suppress(OSError):  # a full disk must not end what is being trained
+                write_json(self.path / RUNNING, now)
 
     def close(self) -> None:
         """End the display; what is not running is not in running.json."""
         if self._bars:
             self._bars.stop()
-        (self.path / RUNNING).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            (self.path / RUNNING).unlink(missing_ok=True)

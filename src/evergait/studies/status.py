@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from evergait.files import locked, read_json
+from evergait.files import is_locked, read_json
 from evergait.progress import duration
 from evergait.store import PhaseFolder, PhaseStore
 from evergait.studies.folder import StoredCell, read_cells
@@ -41,15 +41,17 @@ def study_status(path: Path) -> list[CellStatus]:
 def _read(path: Path) -> dict[str, Any]:
     """A file that the scheduler may take away at any moment."""
     try:
-        return read_json(path) if path.exists() else {}
+        return read_json(path)
     except EvergaitError:
+        if path.exists():
+            raise
         return {}
 
 
 def _phase_state(folder: PhaseFolder, failures: dict[str, Any], running: dict[str, Any]) -> tuple[State, str]:
     if folder.is_done():
         return "done", ""
-    if is_locked(folder):
+    if is_locked(folder.path / "lock"):
         return "running", _time_left(running.get(folder.name))
     if folder.name in failures:
         return "failed", str(failures[folder.name])
@@ -59,21 +61,13 @@ def _phase_state(folder: PhaseFolder, failures: dict[str, Any], running: dict[st
     return "missing", ""
 
 
-def is_locked(folder: PhaseFolder) -> bool:
-    """Whether a process is training the phase."""
-    if not (folder.path / "lock").exists():
-        return False
-    with locked(folder.path / "lock", wait=False) as free:
-        return not free
-
-
 def _time_left(pace: Any) -> str:
     try:
         left = pace["generations"] - pace["generation"]
         done = f"generation {pace['generation']} of {pace['generations']}"
         rate = pace["generations_per_second"]
         return f"{done}, {duration(left / rate)} left" if rate > 0 else done
-    except (TypeError, KeyError):
+    except (TypeError, KeyError, OverflowError):
         return ""
 
 

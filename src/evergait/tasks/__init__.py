@@ -1,7 +1,7 @@
 """Tasks, their variants and named streams."""
 
 from evergait.tasks.base import VARIANTS, Task, Variant, parse_task
-from evergait.tasks.spaces import Spaces, is_registered, make, spaces
+from evergait.tasks.spaces import Spaces, is_registered, make, spaces, trust
 from evergait.tasks.streams import PAPER_ORDERS, PAPER_TASKS, STREAMS, all_orders, parse_stream
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "parse_stream",
     "parse_task",
     "spaces",
+    "trust",
 ]

@@ -1,6 +1,8 @@
 """What the policy must know of a task: sizes of observation and action, action bounds, time limit."""
 
 import functools
+import os
+import sys
 import warnings
 from dataclasses import dataclass
 
@@ -60,8 +62,31 @@ def is_registered(task: Task) -> bool:
     return task.id in gymnasium.registry
 
 
+TRUSTED = "EVERGAIT_TRUSTED_MODULES"
+"""Environment variable with names of modules, between commas, that ids such as `my_robots:Walker-v0` may import."""
+
+
+def trust(task: Task) -> None:
+    """Let the task's id import the module that it names, here and in processes that are started from now on."""
+    module, colon, _ = task.id.partition(":")
+    known = os.environ.get(TRUSTED, "").split(",")
+    if colon and module not in known:
+        os.environ[TRUSTED] = ",".join(filter(None, (*known, module)))
+
+
+def _is_trusted(module: str) -> bool:
+    """Whether it is imported already, or someone other than a file has named it."""
+    return module in sys.modules or module in os.environ.get(TRUSTED, "").split(",")
+
+
 def make(task: Task) -> gymnasium.Env[object, object]:
     """`gymnasium.make` for a task's id, without its variant, with errors that speak."""
+    module, colon, _ = task.id.partition(":")
+    if colon and not _is_trusted(module):
+        raise EvergaitError(
+            f"task {task.name!r}: would import the Python module {module!r}, which a file may not do by itself; "
+            f"if you trust it, set {TRUSTED}={module}"
+        )
     try:
         with hushed(task), warnings.catch_warnings():
             warnings.simplefilter("ignore")

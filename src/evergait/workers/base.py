@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
-from evergait.data import Family
+from evergait.data import Family, require
 from evergait.engines import Episodes, Outcome
 
 
@@ -54,8 +54,12 @@ class Workers(Protocol):
 class WorkersChoice(Family):
     """A kind of workers and its options. It decides no bits, so it is no part of a run's config."""
 
+    episode_seconds: float = 600.0
+    """How long one episode of a Gymnasium environment may take before it is held to hang, and the run stops."""
+
     def check(self) -> None:
         """Raise EvergaitError for options that cannot work, before anything is started."""
+        require(self.episode_seconds > 0, "workers.episode_seconds", self.episode_seconds, "above 0")
 
     def start(self, n_threads: int) -> Workers:
         """Workers that are ready to run."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from evergait.engines import Episodes, Outcome, get_engine
+from evergait.engines import Episodes, Outcome, get_engine, limited_engine
 from evergait.workers.base import Traffic, WorkersChoice
 
 
@@ -12,14 +12,15 @@ class LocalWorkers:
 
     name: ClassVar[str] = "local"
 
-    def __init__(self, n_threads: int) -> None:
+    def __init__(self, n_threads: int, episode_seconds: float = WorkersChoice.episode_seconds) -> None:
         self.n_threads = n_threads
+        self._episode_seconds = episode_seconds
         self._used: set[str] = set()
 
     def run(self, engine: str, episodes: Episodes) -> Outcome:
         """Simulate every row."""
         self._used.add(engine)
-        return get_engine(engine).run(episodes, self.n_threads)
+        return limited_engine(engine, self._episode_seconds).run(episodes, self.n_threads)
 
     def traffic(self) -> Traffic:
         """Nothing travels."""
@@ -37,4 +38,5 @@ class Local(WorkersChoice, name="local"):
 
     def start(self, n_threads: int) -> LocalWorkers:
         """Nothing needs to be started."""
-        return LocalWorkers(n_threads)
+        self.check()
+        return LocalWorkers(n_threads, self.episode_seconds)

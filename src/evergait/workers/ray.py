@@ -33,6 +33,7 @@ class Ray(WorkersChoice, name="ray"):
 
     def check(self) -> None:
         """Raise EvergaitError for options that cannot work, or if Ray is not installed."""
+        super().check()
         for name in ("actor_threads", "share", "smallest_chunk"):
             require(getattr(self, name) >= 1, f"workers.{name}", getattr(self, name), "at least 1")
         require(self.retries >= 0, "workers.retries", self.retries, "at least 0")

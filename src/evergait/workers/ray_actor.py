@@ -3,7 +3,7 @@
 import os
 import platform
 
-from evergait.engines import Episodes, get_engine
+from evergait.engines import Episodes, limited_engine
 from evergait.types import EvergaitError
 from evergait.workers.versions import own_versions
 from evergait.workers.wire import pack_outcome, unpack_request
@@ -12,8 +12,8 @@ from evergait.workers.wire import pack_outcome, unpack_request
 class Actor:
     """Simulates ranges of rows of the latest request."""
 
-    def __init__(self, n_threads: int) -> None:
-        self._n_threads = n_threads
+    def __init__(self, n_threads: int, episode_seconds: float) -> None:
+        self._n_threads, self._episode_seconds = n_threads, episode_seconds
         self._number = -1
         self._engine = ""
         self._episodes: Episodes | None = None
@@ -38,6 +38,7 @@ class Actor:
             if number != self._number or self._episodes is None:
                 raise RuntimeError("a range of rows came before its request")
             rows = self._episodes.rows(slice(begin, end))
-            return pack_outcome(get_engine(self._engine).run(rows, self._n_threads))
+            engine = limited_engine(self._engine, self._episode_seconds)
+            return pack_outcome(engine.run(rows, self._n_threads))
         except EvergaitError as error:
             return str(error)

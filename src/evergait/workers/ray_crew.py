@@ -100,7 +100,7 @@ class Crew:
                 self.dismiss(member)
 
     def _hire(self) -> None:
-        member = Member(self._class.remote(self.options.actor_threads))
+        member = Member(self._class.remote(self.options.actor_threads, self.options.episode_seconds))
         self.members.append(member)
         self._listen(member, -1, None, member.handle.hello.remote())
 

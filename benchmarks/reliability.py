@@ -1,0 +1,65 @@
+"""Writes the table of docs/reliability.md from what `make prove` has measured (docs/reliability.json).
+
+    python benchmarks/reliability.py
+
+A row without a measurement says so; nothing is rounded, kept from before, or filled in by hand.
+"""
+
+import json
+from pathlib import Path
+
+DOCS = Path(__file__).parent.parent / "docs"
+BEGIN, END = "<!-- measured -->\n", "<!-- end -->\n"
+FAULTS = {
+    "kill-training": "SIGKILL of a training run, at random moments",
+    "kill-study": "SIGKILL of a study, at random moments",
+    "kill-study-jobs": "SIGKILL of a study with two jobs: the parent alone, or all processes",
+    "kill-call-before": "SIGKILL right before a system call of a write",
+    "kill-call-after": "SIGKILL right after a system call of a write",
+    "kill-call-torn": "SIGKILL in the middle of a write, half of it done",
+    "signals": "SIGTERM and Ctrl-C, once and twice",
+    "signals-resumed": "SIGTERM and Ctrl-C, then the same command again",
+    "call-fails-ENOSPC": "a system call of a write fails: no space",
+    "call-fails-EDQUOT": "a system call of a write fails: quota",
+    "call-fails-EIO": "a system call of a write fails: input/output error",
+    "call-fails-EROFS": "a system call of a write fails: read-only file system",
+    "disk-full": "a disk that is really full",
+    "damage-run": "a flipped bit or a cut tail in a finished run",
+    "damage-study": "a flipped bit or a cut tail in a study",
+    "damage-training": "a flipped bit or a cut tail in a run in training",
+    "numbers": "NaN, infinite and overflowing returns, observations that are no numbers",
+    "many-runs": "runs that start at once in one store",
+    "threads": "numbers of threads, BLAS variables, a crowded machine",
+    "surroundings": "clocks, start methods, names of folders, homes",
+    "formats": "files of released formats",
+    "hostile": "files from strangers",
+    "fuzz": "files made up by a fuzzer",
+    "memory": "phases at full scale against the memory ceiling",
+}
+
+
+def table(figures: dict[str, dict[str, object]]) -> str:
+    """One row per fault."""
+    lines = ["| fault | tried | survived | lost | |", "|---|--:|--:|--:|---|"]
+    for key, fault in FAULTS.items():
+        measured = figures.get(key)
+        cells = [str(measured[name]) for name in ("tried", "survived", "lost", "note")] if measured else []
+        lines.append(f"| {' | '.join([fault, *(cells or ['–', '–', '–', 'not measured'])])} |")
+    return "\n".join(lines) + "\n"
+
+
+def rendered(text: str, figures: dict[str, dict[str, object]]) -> str:
+    """The page with its table."""
+    before, rest = text.split(BEGIN)
+    return before + BEGIN + table(figures) + END + rest.split(END)[1]
+
+
+def main() -> None:
+    """Write the page anew."""
+    figures = json.loads((DOCS / "reliability.json").read_text())
+    page = DOCS / "reliability.md"
+    page.write_text(rendered(page.read_text(), figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""`evergait doctor`: whether this machine is ready, and how to mend what is not."""
+
+import dataclasses
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import mujoco
+import tyro
+
+from evergait import _native
+from evergait.commands.base import print_json, print_table
+from evergait.data import require
+from evergait.run import default_threads
+
+PHASE_MEMORY = 512 * 2**20
+"""Bytes that a phase at full scale stays below (λ = 768; tests/reliability/test_memory.py measures it)."""
+DISK = 2**30
+"""Free bytes that a study at full scale should find."""
+OMP = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    found: str
+    status: str = "ok"
+    """ok, note (works without it) or missing."""
+    mend: str = ""
+
+
+@dataclass(frozen=True)
+class Doctor:
+    """Check whether this machine is ready, and say how to mend what is not."""
+
+    folder: tyro.conf.Positional[Path] = Path()
+    """Where runs will be written."""
+    threads: int | None = None
+    """Threads that will be asked for; all processors if not given."""
+    json: bool = False
+    """Print JSON, for programs."""
+
+    def run(self) -> int:
+        """Print findings; exit code 1 if something needed is missing."""
+        require(self.threads is None or self.threads >= 1, "threads", self.threads, "at least 1")
+        findings = [
+            *check_versions(),
+            *check_threads(self.threads or default_threads()),
+            *check_memory(),
+            *check_folders(self.folder),
+            *check_physics(),
+            *check_rendering(),
+            *check_tools(),
+        ]
+        if self.json:
+            print_json([dataclasses.asdict(finding) for finding in findings])
+        else:
+            rows = [(f.status, f.what, f.found, f.mend) for f in findings]
+            print_table("", ["", "what", "found", "how to mend it"], rows)
+        return 1 if any(finding.status == "missing" for finding in findings) else 0
+
+
+def check_versions() -> list[Finding]:
+    """Python and the packages that decide bits or speed, against what this evergait was made for."""
+    found = [Finding("Python", platform.python_version()), Finding("evergait", metadata.version("evergait"))]
+    for line in metadata.requires("evergait") or []:
+        wanted, _, condition = line.partition(";")
+        name = wanted.split("[")[0].rstrip("<>=!~.,0123456789 ")
+        if name in ("numpy", "mujoco", "gymnasium", "safetensors") and "extra" not in condition:
+            found.append(check_version(name, wanted.strip()))
+    return found
+
+
+def check_version(name: str, wanted: str) -> Finding:
+    """One package against a requirement such as `mujoco==4.0.0` or `numpy>=2.1`."""
+    mend = f"pip install '{wanted}'"
+    try:
+        installed = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return Finding(name, "not installed", "missing", mend)
+    bounds = wanted.removeprefix(name).partition("]")[2] if "[" in wanted else wanted.removeprefix(name)
+    fits = all(_holds(installed, bound.strip()) for bound in bounds.split(",") if bound.strip())
+    return Finding(name, installed) if fits else Finding(name, installed, "missing", mend)
+
+
+def _holds(installed: str, bound: str) -> bool:
+    """Whether a version is within one bound, by its numbers alone."""
+
+    def numbers(version: str) -> list[int]:
+        return [int("".join(filter(str.isdigit, part)) or 0) for part in version.split("+")[0].split(".")]
+
+    sign = bound.rstrip("0123456789.abcdefghijklmnopqrstuvwxyz ")
+    version = bound.removeprefix(sign)
+    have, want = numbers(installed), numbers(version)
+    size = max(len(have), len(want))
+    have, want = have + [0] * (size - len(have)), want + [0] * (size - len(want))
+    return {"==": have == want, ">=": have >= want, "<": have < want}.get(sign, True)
+
+
+def allowed_processors(root: Path = Path("/sys/fs/cgroup")) -> float:
+    """Processors that a container's quota allows (cgroup v2 or v1); infinite without one."""
+    try:
+        quota, period = (root / "cpu.max").read_text().split()
+        return float("inf") if quota == "max" else int(quota) / int(period)
+    except (OSError, ValueError):
+        pass
+    try:
+        quota_us = int((root / "cpu/cpu.cfs_quota_us").read_text())
+        return quota_us / int((root / "cpu/cpu.cfs_period_us").read_text()) if quota_us > 0 else float("inf")
+    except (OSError, ValueError, ZeroDivisionError):
+        return float("inf")
+
+
+def check_threads(n_threads: int) -> list[Finding]:
+    """Processors, what limits them, vector instructions."""
+    here, mine, quota = os.cpu_count() or 1, default_threads(), allowed_processors()
+    found = f"{n_threads} of {here} processors"
+    finding = Finding("threads", found)
+    if n_threads > mine:
+        mend = f"--threads {mine}: this process may use {mine} processors (taskset, or the container, says so)"
+        finding = Finding("threads", found, "note", mend)
+    elif n_threads > quota:
+        few = max(1, int(quota))
+        mend = f"--threads {few}: the container's quota is {quota:g} processors; more threads only wait for each other"
+        finding = Finding("threads", found, "note", mend)
+    omp = ", ".join(f"{name}={os.environ[name]}" for name in OMP if name in os.environ) or "not set"
+    wanted = os.environ.get("EVERGAIT_ISA", "")
+    slower = "unset EVERGAIT_ISA for the widest instructions of this machine" if wanted else ""
+    return [
+        finding,
+        Finding("OMP variables", f"{omp} (evergait heeds --threads only)"),
+        Finding("vector instructions", _native.ISA, "note" if slower else "ok", slower),
+    ]
+
+
+def available_memory(meminfo: Path = Path("/proc/meminfo"), root: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes that can still be used: the machine's, or what the container leaves of its limit."""
+    lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines() if ":" in line)
+    available = int(lines["MemAvailable"].split()[0]) * 1024
+    try:
+        limit = int((root / "memory.max").read_text())
+        return min(available, limit - int((root / "memory.current").read_text()))
+    except (OSError, ValueError):  # no limit, or `max`
+        return available
+
+
+def check_memory() -> list[Finding]:
+    """Whether a phase at full scale fits."""
+    try:
+        available = available_memory()
+    except (OSError, ValueError, KeyError):
+        return [Finding("memory", "unknown", "note", f"a phase at full scale wants {PHASE_MEMORY / 2**20:.0f} MiB")]
+    words = f"{available / 2**30:.1f} GiB available"
+    if available < PHASE_MEMORY:
+        mend = f"a phase at full scale wants {PHASE_MEMORY / 2**20:.0f} MiB: close other programs, or fewer --pairs"
+        return [Finding("memory", words, "missing", mend)]
+    if available < 4 * PHASE_MEMORY:
+        return [Finding("memory", words, "note", f"room for {available // PHASE_MEMORY} --jobs at full scale")]
+    return [Finding("memory", words)]
+
+
+def check_folders(folder: Path) -> list[Finding]:
+    """Whether runs and temporary files can be written, and how much."""
+    found = []
+    try:
+        temporary = Path(tempfile.gettempdir())
+    except OSError as error:
+        found.append(Finding("temporary files", str(error), "missing", "set TMPDIR to a folder that can be written"))
+    else:
+        found.append(check_folder("temporary files", temporary, "set TMPDIR to a folder that can be written"))
+    return [*found, check_folder("folder of runs", folder, "choose another --out, or mend its permissions")]
+
+
+def check_folder(what: str, folder: Path, mend: str) -> Finding:
+    """Write a file, and take it away."""
+    existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    try:
+        with tempfile.NamedTemporaryFile(dir=existing) as file:
+            file.write(b"evergait")
+            file.flush()
+        free = shutil.disk_usage(existing).free
+    except OSError as error:
+        return Finding(what, f"{existing}: {error.strerror}", "missing", mend)
+    words = f"{existing}, {free / 2**30:.1f} GiB free"
+    few = f"a study at full scale wants {DISK / 2**30:.0f} GiB" if free < DISK else ""
+    return Finding(what, words, "note" if few else "ok", few)
+
+
+def check_physics() -> list[Finding]:
+    """Whether MuJoCo steps."""
+    model = mujoco.MjModel.from_xml_string("<mujoco><worldbody/></mujoco>")
+    mujoco.mj_step(model, mujoco.MjData(model))
+    return [Finding("physics", f"MuJoCo {mujoco.__version__} steps")]
+
+
+def check_rendering() -> list[Finding]:
+    """Whether videos of robots without a plane can be made: a picture is drawn, in a process that may crash."""
+    chosen = os.environ.get("MUJOCO_GL", "")
+    code = "import mujoco; mujoco.Renderer(mujoco.MjModel.from_xml_string('<mujoco/>'), 8, 8).close()"
+
+    def works(gl: str) -> bool:
+        environment = {**os.environ, "MUJOCO_GL": gl}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False)  # noqa: S603
+        return done.returncode == 0
+
+    if chosen or os.environ.get("DISPLAY"):
+        what = f"MUJOCO_GL={chosen}" if chosen else "display"
+        if works(chosen or "glfw"):
+            return [Finding("rendering", f"{what} works")]
+        return [Finding("rendering", f"{what} does not work", "note", "MUJOCO_GL=egl or osmesa (only for videos)")]
+    if works("egl"):
+        return [Finding("rendering", "EGL works: set MUJOCO_GL=egl for videos", "note")]
+    mend = "apt-get install libegl1 libegl-mesa0 libgl1-mesa-dri, then MUJOCO_GL=egl (only for videos)"
+    return [Finding("rendering", "no OpenGL", "note", mend)]
+
+
+def check_tools() -> list[Finding]:
+    """Compiler and optional packages."""
+    compiler = shutil.which("g++") or shutil.which("c++")
+    mend = "" if compiler else "apt-get install g++ (only to build from source)"
+    found = [Finding("compiler", compiler or "none", "ok" if compiler else "note", mend)]
+    extras = (("ray", "ray"), ("tensorboardX", "tensorboard"), ("wandb", "wandb"), ("optuna", "tune"))
+    for package, extra in (*extras, ("imageio-ffmpeg", "video")):
+        try:
+            found.append(Finding(package, metadata.version(package)))
+        except metadata.PackageNotFoundError:
+            found.append(Finding(package, "not installed", "note", f"pip install 'evergait[{extra}]'"))
+    return found

@@ -1,0 +1,75 @@
+"""Makes the fixtures of the format that this evergait writes: python tests/formats/make.py tests/formats/v1
+
+Run it once, when a format is released; afterwards its files must load for ever. Raising FORMAT without a folder of its
+own makes tests/reliability/test_formats.py fail.
+"""
+
+import contextlib
+import sys
+from pathlib import Path
+
+from evergait.config import Config, Evaluation
+from evergait.export import export_policy
+from evergait.methods import Replay
+from evergait.policy import PolicyConfig
+from evergait.run import train
+from evergait.studies.commands import run_study
+
+SMALL = PolicyConfig(input_width=4, hidden=(4,))
+CONFIG = Config(
+    stream=("InvertedPendulum-v5", "Reacher-v5"),
+    generations=4,
+    pairs=3,
+    horizon=10,
+    engine="mujoco",
+    policy=SMALL,
+    evaluation=Evaluation(every=2, episodes=2, random_policies=2),
+    method=Replay(budget=2),
+)
+STUDY = """\
+title = "A study of format 1"
+orders = ["InvertedPendulum-v5 > Reacher-v5"]
+
+[base]
+pairs = 2
+generations = 2
+horizon = 10
+engine = "mujoco"
+policy = { input_width = 4, hidden = [4] }
+evaluation = { every = 2, episodes = 2, random_policies = 2, snapshots = 0 }
+
+[conditions.naive]
+method = "naive"
+"""
+
+
+class Halfway:
+    """Ends training in the second generation of the second phase, as a kill would."""
+
+    def phase_started(self, *_: object) -> None:
+        """Nothing yet."""
+
+    def evaluated(self, *_: object) -> None:
+        """Nothing yet."""
+
+    def generation_done(self, stage: object, generation: int, n_steps: int) -> None:
+        """Now."""
+        if stage.index == 1 and generation == 2:  # type: ignore[attr-defined]
+            raise KeyboardInterrupt
+
+
+def main(folder: Path) -> None:
+    """A finished run, a run in training, a study, and a policy file."""
+    folder.mkdir()
+    run = train(CONFIG, folder / "run", threads=1)
+    with contextlib.suppress(KeyboardInterrupt):
+        train(CONFIG, folder / "training", threads=1, observers=[Halfway()], checkpoint_seconds=0)
+    (folder / "study-file.toml").write_text(STUDY)
+    run_study(folder / "study-file.toml", folder / "study", threads=1, artifacts=False)
+    export_policy(folder / "policy.safetensors", run.policy, run.theta, run.state().statistics)
+    for lock in folder.rglob("lock"):
+        lock.unlink()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,87 @@
+"""What a user's environment may do to a run: it goes on and counts it, or stops with the environment's own words."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from faults import write_counts
+from small import tiny_config
+
+from evergait import EvergaitError, train
+from evergait.config import Config
+from evergait.methods import Naive
+from evergait.optimizers import Optimizer
+from evergait.shaping import SHAPINGS
+from evergait.workers import Local
+
+HERE = Path(__file__).parent
+NUMBERS = ("nan", "inf", "-inf", "overflow", "observation")
+
+
+@pytest.fixture(autouse=True)
+def _strange_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(HERE))
+
+
+def strange(fault: str, **changes: object) -> Config:
+    name = f"strange_environments:Strange{fault.title()}-v0"
+    return tiny_config(stream=(name,), engine="gymnasium", method=Naive(), **changes)
+
+
+@pytest.mark.parametrize("fault", ["nan", "overflow"])
+def test_candidates_without_a_finite_return_are_counted_and_rank_last(fault: str, tmp_path: Path) -> None:
+    run = train(strange(fault), tmp_path / "run", threads=1)
+    assert sum(record.diverged for record in run.ledger.records) > 0
+    assert np.isfinite(run.theta).all()
+    for record in run.ledger.records:
+        assert all(np.isfinite(returns).all() for returns in record.returns.values())
+
+
+@pytest.mark.prove
+def test_no_number_spoils_a_run(tmp_path: Path) -> None:
+    n_tried, workers = 0, Local().start(1)  # one process for all of them
+    for fault in NUMBERS:
+        for shaping in SHAPINGS:
+            for name, optimizer in Optimizer.members.items():
+                config = strange(fault, shaping=shaping, optimizer=optimizer())
+                run = train(config, tmp_path / f"{fault}{shaping}{name}", workers=workers)
+                assert np.isfinite(run.theta).all()
+                assert sum(record.diverged for record in run.ledger.records) > 0
+                n_tried += 1
+    workers.close()
+    write_counts("numbers", n_tried, 0, f"{len(NUMBERS)} kinds, under every shaping and optimizer")
+
+
+WORDS = {
+    "raise": ["ZeroDivisionError: the joint is missing"],
+    "die": ["ended its process (exit code 7)"],
+    "hang": ["has taken more than 1 s", "--workers.episode-seconds"],
+}
+
+
+@pytest.mark.parametrize("fault", WORDS)
+def test_an_environment_that_fails_stops_the_run_with_its_own_words(fault: str, tmp_path: Path) -> None:
+    workers = Local(episode_seconds=1.0 if fault == "hang" else 60.0).start(2)
+    with pytest.raises(EvergaitError) as caught:
+        train(strange(fault), tmp_path / "run", threads=2, workers=workers)
+    workers.close()
+    for word in ["strange_environments:", "seed", *WORDS[fault]]:
+        assert word in str(caught.value)
+
+
+def test_the_time_an_episode_may_take_is_a_setting(ask: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(strange("hang").to_toml())
+    arguments = ("train", "--config", tmp_path / "c.toml", "--out", tmp_path / "run", "--workers.episode-seconds")
+    code, output = ask(*arguments, "0.5")
+    assert code == 2
+    assert "has taken more than 0.5 s" in output
+    code, output = ask(*arguments, "0")
+    assert code == 2
+    assert "workers.episode_seconds: is 0.0; it must be above 0" in output
+
+
+def test_a_theta_that_leaves_the_numbers_is_an_error(tmp_path: Path) -> None:
+    config = strange("", shaping="raw", optimizer=Optimizer.named("plain", "optimizer")(learning_rate=1e40))
+    with pytest.raises(EvergaitError, match="θ left the finite numbers in generation"):
+        train(config, tmp_path / "run", threads=1)

@@ -1,0 +1,84 @@
+"""Files of every released format load, show, report, and go on training."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import mujoco
+import pytest
+from faults import tree, write_counts
+
+from evergait import config, ledger
+from evergait.files import read_json, read_tensors
+from evergait.phases import ALGORITHM, plan_phases
+from evergait.run import Run, train
+from evergait.studies.commands import run_study
+from evergait.studies.folder import load_results
+from evergait.studies.status import study_status
+
+FORMATS = Path(__file__).parent.parent / "formats"
+VERSIONS = sorted(path.name for path in FORMATS.glob("v*"))
+Ask = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy, for some of these commands write beside what they read."""
+    shutil.copytree(FORMATS / request.param, tmp_path / request.param)
+    return tmp_path / request.param
+
+
+def test_every_format_has_its_fixtures() -> None:
+    assert [f"v{number}" for number in range(1, max(config.FORMAT, ledger.FORMAT) + 1)] == VERSIONS
+    assert sum(file.stat().st_size for file in FORMATS.rglob("*")) < 200_000
+
+
+def test_a_finished_run(version: Path, ask: Ask) -> None:
+    shown = json.loads((version / "run.shown.json").read_text())
+    code, output = ask("show", version / "run", "--json")
+    assert code == 0
+    assert json.loads(output) == shown
+    for command in ("eval", "report", "verify"):
+        code, output = ask(command, version / "run")
+        assert code == 0, output
+
+
+def test_a_run_in_training_ends_as_if_it_had_never_stopped(version: Path) -> None:
+    run = Run.load(version / "training")
+    assert len(run.phases) == 1
+    identity = run.phases[0].identity()
+    if (identity["mujoco"], identity["algorithm"]) != (mujoco.__version__, ALGORITHM):
+        pytest.skip("other versions give other bits, and so other hashes")
+    assert [phase.name for phase in plan_phases(run.config)] == read_json(version / "run" / "run.json")["phases"]
+    train(run.config, version / "training", threads=1)
+    phases = tree(version / "run" / "phases")
+    assert {name: content for name, content in tree(version / "training" / "phases").items() if "toml" in name} == {
+        name: content for name, content in phases.items() if "toml" in name
+    }
+    assert Run.load(version / "training").theta_sha256 == Run.load(version / "run").theta_sha256
+
+
+def test_a_study(version: Path, ask: Ask) -> None:
+    results = load_results(version / "study")
+    assert len(results.entries) == 3
+    assert {status.state for status in study_status(version / "study")} == {"done"}
+    before = tree(version / "study" / "phases")
+    run_study(version / "study-file.toml", version / "study", threads=1, artifacts=False)
+    assert tree(version / "study" / "phases") == before
+    assert ask("study", "status", version / "study")[0] == 0
+
+
+def test_a_policy_file(version: Path) -> None:
+    tensors, metadata = read_tensors(version / "policy.safetensors")
+    assert metadata["format"] == "evergait-policy-1"
+    assert set(json.loads(metadata["tasks"])) == {"InvertedPendulum-v5", "Reacher-v5"}
+    assert tensors["input.Reacher-v5.weight"].shape == (4, 10)
+
+
+@pytest.mark.prove
+def test_formats_are_counted() -> None:
+    """The tests above, run again, in numbers."""
+    assert pytest.main(["-q", "-m", "not prove", "-p", "no:cacheprovider", __file__]) == 0
+    n_files = sum(file.is_file() for file in FORMATS.glob("v*/**/*"))
+    write_counts("formats", n_files, 0, f"files of {len(VERSIONS)} version(s): loaded, shown, reported, resumed")

@@ -1,0 +1,87 @@
+"""Any number of threads, whatever OMP and BLAS are told: the same bits, and no more threads than asked for."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from faults import tree, write_counts
+from small import tiny_config
+
+from evergait.run import Run, train
+
+SCRIPT = """
+import os, sys, time
+from pathlib import Path
+from evergait.config import read_config
+from evergait.run import train
+
+
+def ticks():
+    found = {}
+    for entry in Path("/proc/self/task").iterdir():
+        fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        found[entry.name] = int(fields[11]) + int(fields[12])
+    return found
+
+
+before, wall, used = ticks(), time.monotonic(), time.process_time()
+train(read_config(Path(sys.argv[1])), sys.argv[2], threads=int(sys.argv[3]))
+wall, used, after = time.monotonic() - wall, time.process_time() - used, ticks()
+own = [name for name in before if name != str(os.getpid())]  # libraries' threads, which should only sleep
+print(used / wall, sum(after.get(name, 0) > before[name] + 1 for name in own))
+"""
+VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def train_on(folder: Path, config: Path, n_threads: int, omp: str) -> Path:
+    """Train in a process of its own, which tells how many threads were at work on average."""
+    inherited = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+    environment = {**inherited, **(dict.fromkeys(VARIABLES, omp) if omp else {})}
+    out = folder / f"{n_threads}-{omp}"
+    command = [sys.executable, "-c", SCRIPT, str(config), str(out), str(n_threads)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    n_at_work, n_woken = map(float, done.stdout.split())
+    assert n_at_work < n_threads + 0.1
+    assert n_woken == 0, "a library used threads of its own"
+    return out
+
+
+@pytest.mark.parametrize("engine", ["mujoco", "planar"])
+def test_the_same_bits(engine: str, tmp_path: Path) -> None:
+    stream = ("InvertedPendulum-v5", "Reacher-v5") if engine == "mujoco" else ("Hopper-v5", "Swimmer-v5")
+    config = tiny_config(stream=stream, engine=engine, horizon=40)
+    (tmp_path / "c.toml").write_text(config.to_toml())
+    train(config, tmp_path / "one", threads=1)
+    assert tree(train_on(tmp_path, tmp_path / "c.toml", 7, "5")) == tree(tmp_path / "one")
+
+
+@pytest.mark.prove
+def test_the_same_bits_on_many_threads_and_a_crowded_machine(tmp_path: Path) -> None:
+    n_tried = 0
+    spin = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))]
+    try:
+        for engine, stream in {
+            "mujoco": ("InvertedPendulum-v5", "Reacher-v5"),
+            "planar": ("Hopper-v5", "Swimmer-v5"),
+            "gymnasium": ("CartPole-v1", "InvertedPendulum-v5"),
+        }.items():
+            folder = tmp_path / engine
+            folder.mkdir()
+            config = tiny_config(stream=stream, engine=engine, horizon=40, pairs=40)
+            (folder / "c.toml").write_text(config.to_toml())
+            trees = []
+            for n_threads in (1, 2, 7, 64) if engine != "gymnasium" else (1, 2, 7):
+                for omp in ("", "1", "16"):
+                    trees.append(tree(train_on(folder, folder / "c.toml", n_threads, omp)))
+                    n_tried += 1
+            assert all(found == trees[0] for found in trees)
+            assert Run.load(folder / "1-").is_done
+    finally:
+        for process in spin:
+            process.kill()
+            process.wait()
+    words = "1, 2, 7, 64 threads; OMP and BLAS variables unset, 1 and 16; two busy processes per processor"
+    write_counts("threads", n_tried, 0, words)
