@@ -30,6 +30,7 @@ test: setup
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not prove"
 
 prove: setup
+	echo '{}' > docs/reliability.json
 	$(BIN)/pytest -m prove -s
 	$(BIN)/python benchmarks/reliability.py
 

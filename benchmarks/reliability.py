@@ -2,7 +2,8 @@
 
     python benchmarks/reliability.py
 
-A row without a measurement says so; nothing is rounded, kept from before, or filled in by hand.
+A row without a measurement says so; nothing is filled in by hand. A proof that finds a loss fails and writes no row, so
+`lost` in a written row is 0; `make prove` begins with an empty file, so that no row outlives a failure.
 """
 
 import json

@@ -146,13 +146,13 @@ def stopped(long_config: Config, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return out
 
 
-@pytest.mark.parametrize("n_tries", [15, pytest.param(300, marks=pytest.mark.prove)])
+@pytest.mark.parametrize("n_tries", [15, pytest.param(1000, marks=pytest.mark.prove)])
 def test_a_run_in_training(stopped: Path, undisturbed: Path, tmp_path: Path, n_tries: int) -> None:
     counts = try_damages(stopped, go_on, n_tries, tmp_path, rewrites=True)
     assert counts["refused"] > counts["irrelevant"]
     shutil.copytree(stopped, tmp_path / "whole")
     assert go_on(tmp_path / "whole") == tree(undisturbed)
-    if n_tries == 300:
+    if n_tries == 1000:
         report("damage-training", counts)
 
 

@@ -10,7 +10,8 @@ from faults import write_counts
 from evergait.commands.doctor import PHASE_MEMORY
 
 SCRIPT = """
-import dataclasses, resource, sys
+import dataclasses, sys
+from pathlib import Path
 from evergait import Config, train
 from evergait.config import Evaluation, preset
 
@@ -19,7 +20,8 @@ config = dataclasses.replace(preset("paper"), stream=(sys.argv[2],), generations
 assert (config.pairs, config.engine) == (384, "auto")
 run = train(config, sys.argv[1])
 assert set(run.phases[0].identity()["engine"].values()) == {"planar"}
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+(line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+print(line.split()[1])  # not ru_maxrss, which begins with what the parent had
 """
 
 

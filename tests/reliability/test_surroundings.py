@@ -116,7 +116,8 @@ for command in (["study", "run", study, "--out", out, "--threads", "1"], ["repor
 """
 
 
-@pytest.mark.parametrize("home", ["none", pytest.param("read-only", marks=pytest.mark.prove)])
+@pytest.mark.prove
+@pytest.mark.parametrize("home", HOMES)
 def test_homes(home: str, study: Path, tmp_path: Path) -> None:
     drop = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR")
     environment = {name: value for name, value in os.environ.items() if name not in drop}

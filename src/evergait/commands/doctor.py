@@ -19,8 +19,8 @@ from evergait.commands.base import print_json, print_table
 from evergait.data import require
 from evergait.run import default_threads
 
-PHASE_MEMORY = 512 * 2**20
-"""Bytes that a phase at full scale stays below (λ = 768; tests/reliability/test_memory.py measures it)."""
+PHASE_MEMORY = 256 * 2**20
+"""Bytes that a phase at full scale stays below (λ = 768, planar; tests/reliability/test_memory.py measures it)."""
 DISK = 2**30
 """Free bytes that a study at full scale should find."""
 OMP = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
