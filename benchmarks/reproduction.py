@@ -81,9 +81,8 @@ def curves(results: Results) -> None:
             if entries:
                 draw_curves(panel, results, entries)
         legend_below(figure, axes[0])
-        picture = Picture("reproduction", "", figure)
-        picture.write(DOCS)
-    (DOCS / "reproduction.pdf").unlink()
+    drawn = dict(Picture("reproduction", "", figure).files())
+    (DOCS / "reproduction.png").write_bytes(drawn["reproduction.png"])
 
 
 def verified() -> str:

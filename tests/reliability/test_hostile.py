@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from faults import write_counts
-from matplotlib.figure import Figure
 from small import tiny_config
 
 from evergait.cli import main
@@ -27,8 +26,8 @@ from evergait.phases import plan_phases
 from evergait.report.gait import moments, recorder
 from evergait.run import Run
 from evergait.store import PhaseFolder, identity_hash
-from evergait.studies.style import Picture
-from evergait.studies.table import Table
+from evergait.studies.artifacts import write_artifacts
+from evergait.studies.folder import load_results
 from evergait.types import EvergaitError
 
 MEMORY = 1 << 30
@@ -274,13 +273,13 @@ def test_links_in_place_of_folders_are_not_followed(ask: Ask, name: str, tmp_pat
 def test_links_in_place_of_a_studys_folders_are_not_followed(trained: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
-    for name in ("tables", "figures", "gaits"):
+    run, results = Run.load(trained), load_results(trained)
+    for name in ("tables", "figures"):
         (tmp_path / name).symlink_to(outside)
-    run = Run.load(trained)
-    with pytest.raises(EvergaitError, match="tables: is a link"):
-        Table("t", "", ("a",), ((1,),)).write(tmp_path / "tables")
-    with pytest.raises(EvergaitError, match="figures: is a link"):
-        Picture("p", "", Figure()).write(tmp_path / "figures")
+        with pytest.raises(EvergaitError, match=f"{name}: is a link"):
+            write_artifacts(results, tmp_path)
+        (tmp_path / name).unlink()
+    (tmp_path / "gaits").symlink_to(outside)
     with pytest.raises(EvergaitError, match="gaits: is a link"):
         recorder("Reacher-v5", tmp_path / "gaits").record(run, moments(run)[-1])
     assert not list(outside.iterdir())
