@@ -59,13 +59,16 @@ def _start(n_cpus: int) -> None:
     if not os.environ.get("RAY_AUTH_TOKEN_PATH"):
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # else Ray would leave one in ~/.ray
     with _loopback():
-        ray.init(
-            address="local",
-            num_cpus=n_cpus,
-            include_dashboard=False,
-            object_store_memory=OBJECT_STORE_BYTES,
-            **QUIET,
-        )
+        try:
+            ray.init(
+                address="local",
+                num_cpus=n_cpus,
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+                **QUIET,
+            )
+        except Exception as error:  # Ray raises just that when its processes do not answer in time
+            raise EvergaitError(f"workers: Ray could not start on this machine: {error}") from error
     address = ray.get_runtime_context().gcs_address
     if not address.startswith("127."):
         raise EvergaitError(
