@@ -1,10 +1,19 @@
-"""A real cluster of three nodes with one processor each, all on this machine, shared by every test that needs Ray."""
+"""A real cluster of three nodes with one processor each, all on this machine, shared by every test that needs Ray.
+
+And commands in processes of their own, with clusters of their own.
+"""
 
 import os
 import secrets
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,4 +80,81 @@ def cluster() -> Iterator[SmallCluster]:
     small.free()
     ray.shutdown()
     small.cluster.shutdown()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+class Commands:
+    """Commands whose processes all carry a mark in their environment, and so are found, whatever becomes of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._mark = str(uuid.uuid4())
+        self._before = self._shared_memory()
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+        self.environment |= {"HOME": str(folder), "RAY_TMPDIR": str(folder), "EVERGAIT_MARK": self._mark}
+
+    def start(
+        self, *words: object, program: str = "evergait", namespace: str = "", **environment: str
+    ) -> "subprocess.Popen[bytes]":
+        """A program of this virtual environment, in a session of its own; what it says goes to a file."""
+        within = ["ip", "netns", "exec", namespace] if namespace else []
+        with self._said.open("ab") as file:
+            return subprocess.Popen(
+                [*within, Path(sys.executable).parent / program, *map(str, words)],
+                env={**self.environment, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def _said(self) -> Path:
+        return self.folder / "said"
+
+    def said(self) -> str:
+        """All that commands have printed."""
+        return self._said.read_text()
+
+    def until(self, what: Callable[[], object], seconds: float = 120) -> None:
+        """Wait for something that must come."""
+        deadline = time.monotonic() + seconds
+        while not what():
+            assert time.monotonic() < deadline, self.said()
+            time.sleep(0.05)
+
+    def processes(self, mark: str = "") -> list[int]:
+        """All that commands have started and that lives."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and int(entry.name) != os.getpid():
+                try:
+                    if (mark or self._mark).encode() in (entry / "environ").read_bytes():
+                        found.append(int(entry.name))
+                except OSError:
+                    continue
+        return found
+
+    def until_nothing_is_left(self) -> None:
+        """Neither processes nor shared memory stay behind."""
+        self.until(lambda: not self.processes(), 30)
+        assert self._shared_memory() <= self._before
+
+    @staticmethod
+    def _shared_memory() -> set[str]:
+        return {path.name for path in Path("/dev/shm").glob("plasma*")}  # noqa: S108
+
+    def close(self) -> None:
+        """Whatever is still there."""
+        for pid in self.processes():
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def commands() -> Iterator[Commands]:
+    pytest.importorskip("ray")
+    folder = tempfile.mkdtemp(prefix="r", dir="/tmp")  # names of sockets must be short
+    found = Commands(Path(folder))
+    yield found
+    found.close()
     shutil.rmtree(folder, ignore_errors=True)

@@ -21,9 +21,10 @@ FILES = ("docs/scaling.md", "examples/slurm.sbatch", "examples/kuberay.yaml")
 def commands(text: str) -> list[list[str]]:
     """The `evergait train` and `evergait study` commands in a text, as words."""
     found = re.findall(r"(?<![`\w/-])evergait ((?:train|study run) [^`\n]+)", text)
-    return [
-        shlex.split(re.sub(r"\$\w+", "1", command.replace("$head:$port", "head:1")).rstrip(" &")) for command in found
-    ]
+    values = {"$head:$port": "head:1", "${@:-paper}": "paper"}
+    for name, value in values.items():
+        found = [command.replace(name, value) for command in found]
+    return [shlex.split(re.sub(r"\$\w+", "1", command).rstrip(" &")) for command in found]
 
 
 @pytest.mark.parametrize("name", FILES)

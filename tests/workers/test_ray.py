@@ -34,13 +34,13 @@ def local_hash(tmp_path_factory: pytest.TempPathFactory) -> str:
     return train(CONFIG, tmp_path_factory.mktemp("local") / "run", threads=1).theta_sha256
 
 
-def kill_one(members: list[Any]) -> bool:
-    """Kill the first that lives; others may have been killed before, and not been missed yet."""
+def strike_one(members: list[Any], number: signal.Signals = signal.SIGKILL) -> Any:
+    """Send a signal to the first that lives; others may have been killed before, and not been missed yet."""
     for member in members:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(member.process, signal.SIGKILL)
-            return True
-    return False
+            os.kill(member.process, number)
+            return member
+    return None
 
 
 class EachGeneration:
@@ -90,7 +90,7 @@ def test_actors_and_a_node_die_and_a_node_joins(cluster: Any, tmp_path: Path, lo
     small = tiny_request(n_rows=12, horizon=3)
 
     def act(n_done: int) -> None:
-        assert kill_one(workers.crew.ready)
+        assert strike_one(workers.crew.ready)
         if n_done == 2:
             cluster.remove_node()
         if n_done == 4:
@@ -110,45 +110,88 @@ def test_actors_and_a_node_die_and_a_node_joins(cluster: Any, tmp_path: Path, lo
     assert workers.traffic().n_lost - n_lost_before >= 5  # six and a node, but the last death need not be noticed
 
 
+Strike = Callable[..., list[Any]]
+
+
 @pytest.fixture
-def killer() -> Iterator[Callable[[Any], None]]:
-    """Kills an actor as soon as it is at work."""
+def strike() -> Iterator[Strike]:
+    """Kills an actor, or does worse, as soon as it is at work; whom it was will be in the list."""
     threads = []
 
-    def start(workers: Any) -> None:
-        def kill() -> None:
-            while True:
-                time.sleep(0.05)
-                if kill_one([member for member in workers.crew.ready if member.chunks]):
-                    return
+    def start(workers: Any, number: signal.Signals = signal.SIGKILL) -> list[Any]:
+        struck: list[Any] = []
 
-        threads.append(threading.Thread(target=kill, daemon=True))
+        def act() -> None:
+            while not struck:
+                time.sleep(0.05)
+                if member := strike_one([member for member in workers.crew.ready if member.chunks], number):
+                    struck.append(member)
+
+        threads.append(threading.Thread(target=act, daemon=True))
         threads[-1].start()
+        return struck
 
     yield start
     for thread in threads:
         thread.join(10)
 
 
-def test_what_an_actor_was_at_is_done_again(cluster: Any, killer: Callable[[Any], None]) -> None:
+def test_what_an_actor_was_at_is_done_again(cluster: Any, strike: Strike) -> None:
     workers = cluster.workers()
     asked = tiny_request("HalfCheetah-v5", n_rows=48)
     before = workers.traffic().n_redone
-    killer(workers)
+    strike(workers)
     outcome = workers.run("mujoco", asked)
     assert workers.traffic().n_redone > before
     assert np.array_equal(outcome.returns, get_engine("mujoco").run(asked, 2).returns)
 
 
-def test_there_is_a_limit(cluster: Any, killer: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_a_limit(cluster: Any, strike: Strike, monkeypatch: pytest.MonkeyPatch) -> None:
     workers = cluster.workers()
     monkeypatch.setattr(workers, "options", replace(workers.options, retries=0))
-    killer(workers)
+    strike(workers)
     with pytest.raises(EvergaitError, match=r"were lost 1 times .* workers.retries is 0; the last time: .*died"):
         workers.run("mujoco", tiny_request("HalfCheetah-v5", n_rows=48))
 
 
-def test_late_answers_are_ignored(cluster: Any) -> None:
+def test_an_actor_that_hangs_holds_nobody_up_and_is_used_again_when_it_wakes(
+    cluster: Any, strike: Strike, caplog: pytest.LogCaptureFixture
+) -> None:
+    workers = cluster.workers(patience_seconds=1.0)
+    asked = tiny_request("HalfCheetah-v5", n_rows=48)
+    struck, before = strike(workers, signal.SIGSTOP), workers.traffic()
+    outcome = workers.run("mujoco", asked)
+    (hung,) = struck
+    assert np.array_equal(outcome.returns, get_engine("mujoco").run(asked, 2).returns)
+    assert f"have not answered for some time (process {hung.process} on " in caplog.text
+    after = workers.traffic()
+    assert after.n_redone > before.n_redone
+    assert after.n_lost == before.n_lost
+
+    small, number = tiny_request(n_rows=60, horizon=3), hung.request
+    assert len(workers.run("mujoco", small).returns) == 60
+    assert (hung.request, hung.is_behind) == (number, True)  # nobody waits for it a second time
+    os.kill(hung.process, signal.SIGCONT)
+    deadline = time.monotonic() + 60
+    while hung.request == number:
+        assert time.monotonic() < deadline
+        outcome = workers.run("mujoco", small)  # answers of before are ignored
+        assert np.array_equal(outcome.returns, get_engine("mujoco").run(small, 1).returns)
+    assert not hung.is_behind
+
+
+def test_an_actor_that_hangs_can_be_ended(cluster: Any, strike: Strike) -> None:
+    workers = cluster.workers(patience_seconds=1.0)
+    struck = strike(workers, signal.SIGSTOP)
+    workers.run("mujoco", tiny_request("HalfCheetah-v5", n_rows=48))
+    cluster.free()
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{struck[0].process}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_answers_that_nobody_needs_are_ignored(cluster: Any) -> None:
     from evergait.workers.chunks import Chunk, Chunks
     from evergait.workers.ray_crew import Answer, Member
     from evergait.workers.ray_workers import _Request
@@ -157,9 +200,12 @@ def test_late_answers_are_ignored(cluster: Any) -> None:
     future: Future[bytes] = Future()
     future.set_result(b"nonsense")
     request = _Request(7, None, 0, Chunks(9, 1, 1), 9)
-    workers._hear(Answer(Member(None), 7, Chunk(0, 9), future), request)  # of an actor that was given up
-    workers._hear(Answer(workers.crew.ready[0], 6, Chunk(0, 9), future), request)  # of an earlier request
+    workers._hear(Answer(Member(None), Chunk(0, 9), future), request)  # of an actor that was given up
+    slow, chunk = workers.crew.ready[0], Chunk(0, 9, is_needed=False)
+    slow.chunks.append(chunk)
+    workers._hear(Answer(slow, chunk, future), request)  # of one that was too late
     assert not request.parts
+    assert not slow.chunks
 
 
 def test_other_versions_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,36 +1,42 @@
-"""A cluster of our own is private, and goes when we go."""
+"""A cluster of our own is private, and goes when we go, however that happens; what was trained stays."""
 
+import json
 import os
-import shutil
 import signal
-import subprocess
-import sys
-import tempfile
 import time
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small import tiny_config
 
-from evergait.run import Run
+from evergait.config import Evaluation
+from evergait.methods import Naive
+from evergait.run import Run, train
+from evergait.studies.commands import run_study
 
 pytestmark = pytest.mark.xdist_group("ray")
 LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000")
+CONFIG = tiny_config(
+    stream=("InvertedPendulum-v5",),
+    method=Naive(),
+    engine="planar",
+    generations=300,
+    horizon=20,
+    evaluation=Evaluation(every=150, episodes=2, random_policies=2),
+)
+FLAGS = ("--workers", "ray", "--threads", "2", "--checkpoint-seconds", "0")
+SAFE = "Stopped at a safe point"
 
 
-def marked(mark: str) -> list[int]:
-    """Processes that have a mark in their environment: all that a command has started, whatever became of it."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                if mark.encode() in (entry / "environ").read_bytes():
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-    return found
+@pytest.fixture(scope="module")
+def local_hash(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return train(CONFIG, tmp_path_factory.mktemp("local") / "run", threads=1).theta_sha256
+
+
+def generations(out: Path) -> list[int]:
+    """How far phases are in the store."""
+    return [json.loads(path.read_text())["generation"] for path in out.glob("phases/*/progress.json")]
 
 
 def listening(processes: list[int]) -> list[str]:
@@ -46,47 +52,100 @@ def listening(processes: list[int]) -> list[str]:
     return [row[1].partition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes]
 
 
-@pytest.fixture
-def short_folder() -> Iterator[str]:
-    folder = tempfile.mkdtemp(prefix="r", dir="/tmp")  # names of sockets must be short
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+def start_training(commands: Any, folder: Path) -> Any:
+    """A driver that has trained a few generations."""
+    (folder / "c.toml").write_text(CONFIG.to_toml())
+    process = commands.start("train", "--config", folder / "c.toml", "--out", folder / "run", *FLAGS)
+    commands.until(lambda: sum(generations(folder / "run")) > 3 or process.poll() is not None)
+    return process
 
 
-def test_ctrl_c_leaves_nothing_behind(tmp_path: Path, short_folder: str) -> None:
-    pytest.importorskip("ray")
-    config = tiny_config(generations=2000)
-    (tmp_path / "c.toml").write_text(config.to_toml())
-    mark, out = f"EVERGAIT_MARK={uuid.uuid4()}", tmp_path / "run"
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    flags = ["--workers", "ray", "--threads", "2", "--checkpoint-seconds", "0"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "evergait", "train", "--config", tmp_path / "c.toml", "--out", out, *flags],
-        env={**inherited, "RAY_TMPDIR": short_folder, "HOME": str(tmp_path), **dict([mark.split("=")])},
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        assert process.stderr
-        assert any("starts" in line for line in process.stderr)
-        processes = marked(mark)
-        assert len(processes) > 4
-        addresses = listening(processes)
-        assert addresses
-        assert set(addresses) <= set(LOOPBACK)
-        assert not (tmp_path / ".ray").exists()  # the token is in no file
-        time.sleep(1)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        rest = process.communicate(timeout=60)[1]
-        assert process.returncode == 130, rest
-        assert "Stopped at a safe point" in rest
-        deadline = time.monotonic() + 20
-        while (left := marked(mark)) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert not left
-    finally:
-        for pid in marked(mark):
-            os.kill(pid, signal.SIGKILL)
-        process.wait()
-    assert not Run.load(out).is_done
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_stays_behind_but_what_was_trained(
+    commands: Any, tmp_path: Path, local_hash: str, number: signal.Signals
+) -> None:
+    process = start_training(commands, tmp_path)
+    addresses = listening(commands.processes())
+    assert addresses
+    assert set(addresses) <= set(LOOPBACK)
+    assert not (commands.folder / ".ray").exists()  # the token is in no file
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does
+    else:
+        process.send_signal(number)
+    assert process.wait(120) == (-number if number == signal.SIGKILL else 128 + number), commands.said()
+    assert (SAFE in commands.said()) == (number != signal.SIGKILL)
+    commands.until_nothing_is_left()
+    assert not Run.load(tmp_path / "run").is_done
+    assert train(CONFIG, tmp_path / "run", threads=1).theta_sha256 == local_hash
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 0.5, 1.0])
+def test_a_second_ctrl_c_leaves_nothing_behind_either(
+    commands: Any, tmp_path: Path, local_hash: str, seconds: float
+) -> None:
+    process = start_training(commands, tmp_path)
+    for _ in range(2):
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(seconds)
+    assert process.wait(120) == 130, commands.said()
+    commands.until_nothing_is_left()
+    assert train(CONFIG, tmp_path / "run", threads=1).theta_sha256 == local_hash
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("seconds", [1.5, 2.5, 3.5, 5.0])
+def test_a_signal_while_the_cluster_starts_leaves_nothing_behind(
+    commands: Any, tmp_path: Path, number: signal.Signals, seconds: float
+) -> None:
+    (tmp_path / "c.toml").write_text(CONFIG.to_toml())
+    process = commands.start("train", "--config", tmp_path / "c.toml", "--out", tmp_path / "run", *FLAGS)
+    time.sleep(seconds)
+    process.send_signal(number)
+    assert process.wait(120) != 0
+    commands.until_nothing_is_left()
+
+
+STUDY = """\
+title = "Two orders"
+tasks = ["InvertedPendulum-v5", "InvertedDoublePendulum-v5"]
+orders = "all"
+
+[base]
+pairs = 3
+generations = 200
+horizon = 20
+evaluation = { every = 100, episodes = 2, random_policies = 2, snapshots = 1 }
+
+[conditions.naive]
+method = "naive"
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "is_for_all"),
+    [
+        (signal.SIGTERM, False),
+        pytest.param(signal.SIGINT, True, marks=pytest.mark.prove),
+        pytest.param(signal.SIGTERM, True, marks=pytest.mark.prove),
+        pytest.param(signal.SIGKILL, False, marks=pytest.mark.prove),
+    ],
+)
+def test_a_study_in_two_processes_stops_whole_and_goes_on(
+    commands: Any, tmp_path: Path, number: signal.Signals, is_for_all: bool
+) -> None:
+    path, out = tmp_path / "s.toml", tmp_path / "ray"
+    path.write_text(STUDY)
+    process = commands.start("study", "run", path, "--out", out, "--seeds", 1, "--jobs", 2, *FLAGS)
+    commands.until(lambda: sum(n > 1 for n in generations(out)) > 1 or process.poll() is not None)
+    os.killpg(process.pid, number) if is_for_all else process.send_signal(number)
+    assert process.wait(120) == (-number if number == signal.SIGKILL else 128 + number), commands.said()
+    assert (SAFE in commands.said()) == (number != signal.SIGKILL)
+    commands.until_nothing_is_left()
+    hashes = []
+    for folder in (out, tmp_path / "local"):
+        results = run_study(path, folder, seeds=1, threads=1, artifacts=False)
+        hashes.append([entry.run.theta_sha256 for entry in results.entries])
+    assert hashes[0] == hashes[1]

@@ -16,7 +16,7 @@ class Traffic:
     n_requests: int = 0
     n_chunks: int = 0
     n_redone: int = 0
-    """Chunks that were lost with a worker and done again."""
+    """Chunks that were lost with a worker, or late, and given to another."""
     n_lost: int = 0
     """Workers that died."""
     n_bytes_sent: int = 0

@@ -14,13 +14,20 @@ GREED = 1.5
 """A round hands out what is left divided by this: a worker up to so many times slower than the others delays nobody."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Chunk:
     """Rows `begin` to `end`."""
 
     begin: int
     end: int
     n_losses: int = 0
+    is_needed: bool = True
+    """Not when its rows are known, or nobody asks for them any more."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows these are."""
+        return self.end - self.begin
 
 
 class Chunks:
@@ -37,13 +44,13 @@ class Chunks:
     @property
     def n_left(self) -> int:
         """Rows that have not been handed out."""
-        return self._n_rows - self._next + sum(chunk.end - chunk.begin for chunk in self._again)
+        return self._n_rows - self._next + sum(chunk.n_rows for chunk in self._again)
 
     def take(self, n_threads: int, n_all: int) -> Chunk | None:
         """The next range for a worker with some of all threads; None if nothing is left.
 
         >>> chunks = Chunks(100, smallest=8, retries=3)
-        >>> [chunk.end - chunk.begin for chunk in iter(lambda: chunks.take(1, 2), None)]
+        >>> [chunk.n_rows for chunk in iter(lambda: chunks.take(1, 2), None)]
         [33, 33, 11, 11, 8, 4]
         """
         if self._again:

@@ -26,6 +26,8 @@ class Ray(WorkersChoice, name="ray"):
     """How often a chunk of rows may be lost with its worker before the run gives up."""
     smallest_chunk: int = 16
     """Rows that are worth a message; chunks shrink to this size towards the end of a generation."""
+    patience_seconds: float = 10.0
+    """A chunk that takes longer, and three times longer than others did, is given to an idle worker as well."""
     poll_seconds: float = 5.0
     """Time between looks at the cluster for machines that have come or gone."""
     start_seconds: float = 120.0
@@ -37,7 +39,7 @@ class Ray(WorkersChoice, name="ray"):
         for name in ("actor_threads", "share", "smallest_chunk"):
             require(getattr(self, name) >= 1, f"workers.{name}", getattr(self, name), "at least 1")
         require(self.retries >= 0, "workers.retries", self.retries, "at least 0")
-        for name in ("poll_seconds", "start_seconds"):
+        for name in ("patience_seconds", "poll_seconds", "start_seconds"):
             require(getattr(self, name) > 0, f"workers.{name}", getattr(self, name), "above 0")
         require("://" not in self.address, "workers.address", self.address, "empty, auto or HOST:PORT")
         if importlib.util.find_spec("ray") is None:

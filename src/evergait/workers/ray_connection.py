@@ -17,6 +17,8 @@ from evergait.types import EvergaitError
 
 OBJECT_STORE_BYTES = 128 * 2**20
 """Shared memory of a cluster of our own: a request is θ and a few counters, far less than Ray's default."""
+LOOPBACK = "EVERGAIT_RAY_LOOPBACK"
+"""Address of a cluster of our own, for processes that we start: to reach it they must take its address as it is."""
 QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
 
 
@@ -38,12 +40,14 @@ class Connection:
         """Leave the cluster, or end it if it was started here."""
         if self._is_ours:
             self._is_ours = False
+            os.environ.pop(LOOPBACK, None)
             ray.shutdown()
 
 
 def _join(address: str) -> None:
     try:
-        ray.init(address=address, **QUIET)
+        with _loopback() if address == os.environ.get(LOOPBACK) else contextlib.nullcontext():
+            ray.init(address=address, **QUIET)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         reason = str(error).strip().splitlines()[0]
         raise EvergaitError(f"workers.address: cannot join a Ray cluster at {address!r}: {reason}") from error
@@ -55,18 +59,22 @@ def _start(n_cpus: int) -> None:
     if not os.environ.get("RAY_AUTH_TOKEN_PATH"):
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # else Ray would leave one in ~/.ray
     with _loopback():
-        ray.init(
-            address="local",
-            num_cpus=n_cpus,
-            include_dashboard=False,
-            object_store_memory=OBJECT_STORE_BYTES,
-            **QUIET,
-        )
+        try:
+            ray.init(
+                address="local",
+                num_cpus=n_cpus,
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+                **QUIET,
+            )
+        except Exception as error:  # Ray raises just that when its processes do not answer in time
+            raise EvergaitError(f"workers: Ray could not start on this machine: {error}") from error
     address = ray.get_runtime_context().gcs_address
     if not address.startswith("127."):
         raise EvergaitError(
             f"workers: Ray listens on {address} and not on loopback; join a cluster of your own instead"
         )
+    os.environ[LOOPBACK] = address
 
 
 @contextlib.contextmanager

@@ -32,17 +32,27 @@ def _nodes() -> list[dict[str, Any]]:
     return nodes
 
 
-@dataclass
+@dataclass(eq=False)
 class Member:
     """One actor, and the chunks that it has been given and not answered, in its order of work."""
 
     handle: Any
     state: Literal["starting", "ready", "refused"] = "starting"
     node: str = ""
+    host: str = ""
     process: int = 0
     chunks: deque[Chunk] = field(default_factory=deque)
+    since: float = 0.0
+    """When it began with the first of them."""
     request: int = -1
     """Number of the latest request that it has."""
+    is_reported: bool = False
+    """Whether people have been told that it is late."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it is still at something that nobody needs any more, or hangs there."""
+        return any(not chunk.is_needed for chunk in self.chunks)
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,6 @@ class Answer:
     """What an actor, or Ray in its stead, says; `chunk` is None for its first word."""
 
     member: Member
-    request: int
     chunk: Chunk | None
     future: "Future[Any]"
 
@@ -102,18 +111,26 @@ class Crew:
     def _hire(self) -> None:
         member = Member(self._class.remote(self.options.actor_threads, self.options.episode_seconds))
         self.members.append(member)
-        self._listen(member, -1, None, member.handle.hello.remote())
+        self._listen(member, None, member.handle.hello.remote())
 
     def assign(self, member: Member, number: int, request: Any, chunk: Chunk) -> None:
         """Give a chunk of a request to an actor, with the request if it is new to it."""
         reference = None if member.request == number else request
         member.request = number
+        if not member.chunks:
+            member.since = time.monotonic()
         member.chunks.append(chunk)
-        self._listen(member, number, chunk, member.handle.run.remote(number, reference, chunk.begin, chunk.end))
+        self._listen(member, chunk, member.handle.run.remote(number, reference, chunk.begin, chunk.end))
 
-    def _listen(self, member: Member, number: int, chunk: Chunk | None, reference: Any) -> None:
+    def answered(self, member: Member, chunk: Chunk) -> float:
+        """An actor is done with a chunk; how many seconds that took."""
+        member.chunks.remove(chunk)
+        before, member.since = member.since, time.monotonic()
+        return member.since - before
+
+    def _listen(self, member: Member, chunk: Chunk | None, reference: Any) -> None:
         put = self.inbox.put
-        reference.future().add_done_callback(lambda future: put(Answer(member, number, chunk, future)))
+        reference.future().add_done_callback(lambda future: put(Answer(member, chunk, future)))
 
     def hear_first_word(self, answer: Answer, is_strict: bool) -> None:
         """An actor has started, or cannot. Another version is an error at connect; later its machine is left alone."""
@@ -131,7 +148,7 @@ class Crew:
         other = difference(self._own_versions, hello["versions"], hello["host"])
         if other and is_strict:
             raise EvergaitError(f"workers: {other}; install the same versions everywhere, or bits would differ")
-        member.node, member.process = hello["node"], hello["process"]
+        member.node, member.host, member.process = hello["node"], hello["host"], hello["process"]
         member.state = "refused" if other else "ready"
         if other:  # it keeps its place, so that Ray starts no other actor there
             log.warning("a worker that joined is not used: %s", other)

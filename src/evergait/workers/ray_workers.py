@@ -2,11 +2,12 @@
 
 A request is put into Ray's object store once; Ray copies it to every machine that asks for it, once. Actors pull ranges
 of rows, answers are placed by row, and everything that follows runs in the order of rows. A range that is lost with its
-actor is done again elsewhere: rows are pure functions of their counters, so it does not matter who does them, or how
-often.
+actor is done again elsewhere, and one that does not come back in time is given to an idle actor as well, whose answer
+counts if it is the first: rows are pure functions of their counters, so it does not matter who does them, or how often.
 """
 
 import dataclasses
+import logging
 import pickle
 import queue
 import time
@@ -18,7 +19,7 @@ import ray.exceptions
 from evergait.engines import Episodes, Outcome
 from evergait.types import EvergaitError
 from evergait.workers.base import Traffic
-from evergait.workers.chunks import Chunks
+from evergait.workers.chunks import Chunk, Chunks
 from evergait.workers.ray import Ray
 from evergait.workers.ray_connection import Connection
 from evergait.workers.ray_crew import Answer, Crew, Member
@@ -26,6 +27,9 @@ from evergait.workers.wire import join_outcomes, pack_request, unpack_outcome
 
 AHEAD = 2
 """Chunks that an actor holds while there is plenty to do, so that it never waits for a message."""
+LATE = 3.0
+"""An actor is late if a chunk takes it so many times longer than the mean of those that were answered, row for row."""
+log = logging.getLogger("evergait")
 
 
 @dataclasses.dataclass
@@ -40,6 +44,8 @@ class _Request:
     parts: list[tuple[int, Outcome]] = dataclasses.field(default_factory=list)
     nodes: set[str] = dataclasses.field(default_factory=set)
     n_done: int = 0
+    seconds: float = 0.0
+    """What actors needed for the rows that are done."""
 
     @property
     def is_done(self) -> bool:
@@ -89,7 +95,8 @@ class RayWorkers:
         chunks = Chunks(len(episodes), self.options.smallest_chunk, self.options.retries)
         request = _Request(self._number, ray.put(data), len(data), chunks, len(episodes))
         for member in self.crew.members:
-            member.chunks.clear()  # left over if an earlier request was given up
+            for chunk in member.chunks:
+                chunk.is_needed = False  # of an earlier request that was given up
         last_news = time.monotonic()
         while not request.is_done:
             if not self.crew.seconds_to_poll():
@@ -98,6 +105,7 @@ class RayWorkers:
             try:
                 answer = self.crew.inbox.get(timeout=self.crew.seconds_to_poll() + 0.01)
             except queue.Empty:
+                self._tell_of_late(request)
                 if not self.crew.ready and time.monotonic() - last_news > self.options.start_seconds:
                     raise EvergaitError(_nobody(self.options)) from None
                 continue
@@ -110,7 +118,8 @@ class RayWorkers:
 
     def _feed(self, request: _Request) -> None:
         """Hand out chunks, to the idle first; work ahead only while there is plenty left for everyone."""
-        ready, threads = self.crew.ready, self.options.actor_threads
+        threads = self.options.actor_threads
+        ready = [member for member in self.crew.ready if not member.is_behind]
         n_all = threads * len(ready)
         for depth in range(AHEAD):
             if depth and request.chunks.n_left < 2 * n_all * self.options.smallest_chunk:
@@ -118,10 +127,49 @@ class RayWorkers:
             for member in ready:
                 if len(member.chunks) <= depth:
                     chunk = request.chunks.take(threads, n_all)
+                    if chunk is None and depth == 0:
+                        chunk = self._late_chunk(request)
                     if chunk is None:
                         return
                     self._count_sent(request, member, (request.number, chunk.begin, chunk.end))
                     self.crew.assign(member, request.number, request.reference, chunk)
+
+    def _late(self, request: _Request) -> list[Member]:
+        """Actors that should have answered by now, the one that is late for longest first: slow, hung or cut off."""
+        now, pace = time.monotonic(), LATE * request.seconds / max(1, request.n_done)
+        late = [
+            member
+            for member in self.crew.ready
+            if member.chunks and now - member.since > max(self.options.patience_seconds, pace * member.chunks[0].n_rows)
+        ]
+        return sorted(late, key=lambda member: member.since)
+
+    def _late_chunk(self, request: _Request) -> Chunk | None:
+        """A chunk that only actors are at that are late; this does not kill them, for they may be merely slow."""
+        late = self._late(request)
+        if not late:
+            return None
+        others = [member for member in self.crew.ready if member not in late]
+        for member in late:
+            for chunk in member.chunks:
+                if chunk.is_needed and not any(chunk in other.chunks for other in others):
+                    self._traffic.n_redone += 1
+                    return chunk
+        return None
+
+    def _tell_of_late(self, request: _Request) -> None:
+        late = [member for member in self._late(request) if not member.is_reported]
+        for member in late:
+            member.is_reported = True
+        if late:
+            places = ", ".join(f"process {member.process} on {member.host}" for member in late[:5])
+            log.warning(
+                "%d of %d workers have not answered for some time (%s%s); the idle do their rows as well",
+                len(late),
+                len(self.crew.ready),
+                places,
+                ", ..." if len(late) > 5 else "",
+            )
 
     def _count_sent(self, request: _Request, member: Member, rows: tuple[int, int, int]) -> None:
         self._traffic.n_chunks += 1
@@ -132,19 +180,23 @@ class RayWorkers:
 
     def _hear(self, answer: Answer, request: _Request) -> None:
         member, chunk = answer.member, answer.chunk
-        if chunk is None or member not in self.crew.members or answer.request != request.number:
-            return  # late: of an actor that was given up, or of a request that was
+        if chunk is None or member not in self.crew.members:
+            return  # of an actor that was given up
         error = answer.future.exception()
         if isinstance(error, ray.exceptions.RayError) and not isinstance(error, ray.exceptions.RayTaskError):
             self._lose(member, request, error)
             return
+        seconds = self.crew.answered(member, chunk)
+        if not chunk.is_needed:
+            return  # another was faster, or its request was given up
         result = answer.future.result()  # an exception here is a fault of ours, and would come again
         if isinstance(result, str):
             raise EvergaitError(result)
-        member.chunks.remove(chunk)
+        chunk.is_needed = False
         self._traffic.n_bytes_received += len(result)
         request.parts.append((chunk.begin, unpack_outcome(result)))
-        request.n_done += chunk.end - chunk.begin
+        request.n_done += chunk.n_rows
+        request.seconds += seconds
 
     def _lose(self, member: Member, request: _Request, error: Exception) -> None:
         """An actor, its machine or the network is gone: others do what it was given, and another takes its place."""
@@ -152,9 +204,10 @@ class RayWorkers:
         self.crew.dismiss(member)
         # Actors work in order, so only the first of its chunks can have to do with its death.
         for position, chunk in reversed(list(enumerate(member.chunks))):
-            self._traffic.n_redone += 1
-            reason = " ".join(str(error).split()) or type(error).__name__
-            request.chunks.give_back(chunk, reason, is_at_fault=position == 0)
+            if chunk.is_needed and not any(chunk in other.chunks for other in self.crew.members):
+                self._traffic.n_redone += 1
+                reason = " ".join(str(error).split()) or type(error).__name__
+                request.chunks.give_back(chunk, reason, is_at_fault=position == 0)
         self.crew.poll()
 
     def traffic(self) -> Traffic:
