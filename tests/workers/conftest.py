@@ -135,9 +135,16 @@ class Commands:
                     continue
         return found
 
-    def until_nothing_is_left(self) -> None:
-        """Neither processes nor shared memory stay behind."""
-        self.until(lambda: not self.processes(), 30)
+    def until_nothing_is_left(self, but_agents: bool = False) -> None:
+        """Neither processes nor shared memory stay behind; or none but agents of Ray's own, which only listen."""
+
+        def is_agent(process: int) -> bool:
+            try:
+                return b"Agent" in Path(f"/proc/{process}/cmdline").read_bytes()
+            except OSError:
+                return True  # it is gone
+
+        self.until(lambda: not [p for p in self.processes() if not (but_agents and is_agent(p))], 30)
         assert self._shared_memory() <= self._before
 
     @staticmethod

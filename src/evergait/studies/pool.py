@@ -1,14 +1,16 @@
 """Hands in several processes, each of which trains one phase at a time.
 
 Processes are started afresh (spawned), so they share nothing with this one but a pipe. A process that dies fails its
-phase and is replaced. When this process stops, it asks the others to; when it dies without a word, they notice at their
-next message, save and end: no process stays behind.
+phase and is replaced. When this process stops, it asks the others to; when it dies without a word, they notice, save
+and end: no process stays behind.
 """
 
+import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
 import signal
+import threading
 import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
@@ -117,7 +119,7 @@ def _how(exit_code: int | None) -> str:
 
 
 class _Messenger:
-    """A watcher that sends a word home now and then, and asks its own process to stop when nobody listens."""
+    """A watcher that sends a word home now and then."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._last = connection, 0.0
@@ -128,10 +130,8 @@ class _Messenger:
         if now - self._last < SECONDS_BETWEEN_NEWS:
             return
         self._last = now
-        try:
+        with contextlib.suppress(OSError):  # nobody listens: see `_stop_with_parent`
             self._connection.send(("generation", generation))
-        except OSError:
-            os.kill(os.getpid(), signal.SIGTERM)  # surfaces where the phase can be saved
 
     def begin(self, n_phases: int, n_done: int) -> None:
         """Not asked here."""
@@ -151,9 +151,17 @@ def _serve(connection: Connection, path: str, n_threads: int, checkpoint_seconds
     try:
         with stop_at_safe_points():
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            threading.Thread(target=_stop_with_parent, daemon=True).start()
             _work(connection, Path(path), n_threads, checkpoint_seconds, choice)
     except (Stop, EOFError, OSError):
         pass
+
+
+def _stop_with_parent() -> None:
+    """Ask this process to stop when its parent is gone; that surfaces where the phase can be saved."""
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _work(connection: Connection, path: Path, n_threads: int, checkpoint_seconds: float, choice: WorkersChoice) -> None:
