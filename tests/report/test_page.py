@@ -14,6 +14,7 @@ from evergait.report import html, redo
 from evergait.report.catalogue import Catalogue
 from evergait.report.commands import write_report
 from evergait.report.groups import group_entries
+from evergait.report.transfer import interference_by_order
 from evergait.run import Run
 from evergait.store import PhaseStore
 from evergait.studies.results import Entry, Results
@@ -92,6 +93,20 @@ def test_sentences_have_the_measured_numbers(study: Results, report: Path) -> No
     data = page_data(text)
     assert data["tasks"] == ["Hopper", "InvertedPendulum"]
     assert len(data["panels"]) == 4
+
+
+def test_interference_is_shown_order_by_order(study: Results, report: Path) -> None:
+    text = report.read_text()
+    charts = {chart.condition: chart.bars for chart in interference_by_order(group_entries(study))}
+    for group in group_entries(study):
+        if group.condition == "single":
+            continue
+        *before, last = [task.removesuffix("-v5") for task in group.entries[0].run.config.stream]
+        label = f"{last} after {', '.join(before)}"
+        assert label in text
+        (bar,) = [bar for bar in charts[group.condition] if bar.label == label]
+        expected = [1 - study.metrics(entry).best_while_learning(len(before)) for entry in group.entries]
+        assert bar.value == pytest.approx(np.mean(expected))
 
 
 def test_every_finished_stage_can_be_watched_and_shared_gaits_are_stored_once(study: Results, report: Path) -> None:

@@ -56,6 +56,7 @@ def render_report(results: Results, cache: Path | None = None) -> str:
     any_end = any(row.end is not None for summary in summaries for row in summary.rows)
     backward, forward = transfer.pairwise(streams, "backward"), transfer.pairwise(streams, "forward")
     interference = transfer.interference(streams) if any(group.n_stages > 1 for group in streams) else []
+    by_order = transfer.interference_by_order(streams)
     tables = tables_of(results) if groups else []
     # The claims are about streams: a study of one task has nothing to say about them.
     claims = (
@@ -88,7 +89,8 @@ def render_report(results: Results, cache: Path | None = None) -> str:
         "interference": interference,
         "domain_backward": bar_domain(backward),
         "domain_forward": bar_domain(forward),
-        "domain_interference": bar_domain(interference),
+        "interference_by_order": by_order,
+        "domain_interference": bar_domain([*interference, *by_order]),
         "claims": claims,
         "tables": tables,
         "commands": redo.commands(results),

@@ -121,3 +121,20 @@ def interference(groups: Sequence[Group]) -> list[Chart]:
         if bars:
             charts.append(Chart(condition, tuple(bars)))
     return charts
+
+
+def interference_by_order(groups: Sequence[Group]) -> list[Chart]:
+    """Int at the second and later positions, order by order: mean over seeds ± standard deviation."""
+    charts: dict[str, list[Bar]] = {}
+    for group in groups:
+        tasks = [learning[0] for learning in group.learning]
+        if any(len(learning) > 1 for learning in group.learning):
+            continue
+        for stage in range(1, len(tasks)):
+            mean, deviation = spread([metrics.interference(stage) for metrics in group.metrics])
+            label = f"{short(tasks[stage])} after {', '.join(map(short, tasks[:stage]))}"
+            bar = Bar(label, tasks[stage], mean, mean - deviation, mean + deviation, len(group.metrics))
+            bars = charts.setdefault(group.condition, [])
+            if bar not in bars:  # orders that begin alike share their first phases
+                bars.append(bar)
+    return [Chart(condition, tuple(sorted(bars, key=lambda bar: bar.label))) for condition, bars in charts.items()]
