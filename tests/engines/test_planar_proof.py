@@ -1,5 +1,6 @@
 """Slow proofs of the planar engine, run by `make prove`."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,15 @@ SOURCES = [str(ROOT / "tests" / "native" / "fuzz_planar.cpp"), str(ROOT / "nativ
 def test_agreement_with_mujoco_and_speed() -> None:
     """100,000 states and 200 episodes per task against MuJoCo, and the engines' speed; rewrites docs/physics.md."""
     subprocess.run([sys.executable, str(ROOT / "benchmarks" / "physics.py")], check=True)
+
+
+@pytest.mark.prove
+def test_where_the_time_goes() -> None:
+    """Shares of time by part, operations per step and their share of the machine's peak; rewrites docs/physics.md."""
+    missing = [name for name in ("perf", "valgrind", "addr2line", "objdump") if not shutil.which(name)]
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}")
+    subprocess.run([sys.executable, str(ROOT / "benchmarks" / "profile.py")], check=True)
 
 
 def describe(folder: Path, name: str) -> list[str]:
