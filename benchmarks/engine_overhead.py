@@ -21,6 +21,8 @@ from mujoco.batch import Batch
 from evergait.bench import generation, survivor
 from evergait.engines.base import Episodes
 from evergait.engines.mujoco import N_SLOTS, MujocoEngine
+from evergait.engines.mujoco_flight import Flight, Rows
+from evergait.engines.mujoco_simulation import Simulation
 from evergait.engines.mujoco_tasks import RULES
 from evergait.policy import Network
 from evergait.random import PERTURBATION, Noise
@@ -85,14 +87,12 @@ def measure(task: Task, options: argparse.Namespace) -> str:
     else:
         episodes = request(task, options.rows, options.horizon, options.width)
     engine = MujocoEngine(options.slots)
-    engine.run(episodes.rows(slice(0, options.slots)), 1)
-    simulation = engine._idle[0]
+    rows, simulation = Rows(episodes), Simulation(task, options.slots, 1)
     recorder = simulation._batch = Recorder(simulation._batch)
-    n_steps = int(engine.run(episodes, 1).lengths.sum())
-    simulation._batch = recorder.batch
+    Flight(simulation, rows, options.slots).run()
+    n_steps = int(rows.outcome.lengths.sum())
     assert sum(map(len, recorder.states)) == n_steps
     bare = Batch(simulation._env.model, simulation.n_slots, options.threads)
-    engine.run(episodes.rows(slice(0, options.slots)), options.threads)  # makes its simulations
     raw, whole = [], []
     for _ in range(options.repeats):
         start = clocks()

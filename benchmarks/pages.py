@@ -8,11 +8,26 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 def fill_in(page: str, blocks: dict[str, str]) -> None:
     """Replace measured parts of a page, and leave everything else as its authors wrote it."""
-    path = DOCS / page
-    text = path.read_text()
+    text = (DOCS / page).read_text()
     for name, block in blocks.items():
-        pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
-        text, n = re.subn(pattern, lambda m, block=block: f"{m[1]}\n{block}\n\n{m[2]}", text, flags=re.DOTALL)
-        if n != 1:
-            raise SystemExit(f"docs/{page} has no block {name}")
-    path.write_text(text)
+        text = filled(text, name, block)
+    (DOCS / page).write_text(text)
+
+
+def filled(text: str, name: str, block: str) -> str:
+    """A page's text with one measured part replaced."""
+    text, n = re.subn(_pattern(name), lambda m: f"{m[1]}\n{block}\n\n{m[3]}", text, flags=re.DOTALL)
+    if n != 1:
+        raise SystemExit(f"the page has no part {name}")
+    return text
+
+
+def rows(page: str, name: str) -> list[list[str]]:
+    """The table in a measured part, cell by cell, without its head."""
+    found = re.search(_pattern(name), (DOCS / page).read_text(), flags=re.DOTALL)
+    lines = [line for line in (found[2] if found else "").splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def _pattern(name: str) -> str:
+    return rf"(<!-- {name} -->\n)(.*?)(<!-- end -->)"

@@ -7,10 +7,13 @@ A row without a measurement says so; nothing is filled in by hand. A proof that 
 """
 
 import json
+import sys
 from pathlib import Path
 
-DOCS = Path(__file__).parent.parent / "docs"
-BEGIN, END = "<!-- measured -->\n", "<!-- end -->\n"
+sys.path.insert(0, str(Path(__file__).parent))
+
+from pages import DOCS, fill_in
+
 FAULTS = {
     "kill-training": "SIGKILL of a training run, at random moments",
     "kill-study": "SIGKILL of a study, at random moments",
@@ -29,6 +32,7 @@ FAULTS = {
     "damage-study": "a flipped bit or a cut tail in a study",
     "damage-training": "a flipped bit or a cut tail in a run in training",
     "numbers": "NaN, infinite and overflowing returns, observations that are no numbers",
+    "environments": "environments that raise, die, hang, or hang when they are made",
     "many-runs": "runs that start at once in one store",
     "threads": "numbers of threads, BLAS variables, a crowded machine",
     "surroundings": "clocks, start methods, names of folders, homes",
@@ -46,20 +50,12 @@ def table(figures: dict[str, dict[str, object]]) -> str:
         measured = figures.get(key)
         cells = [str(measured[name]) for name in ("tried", "survived", "lost", "note")] if measured else []
         lines.append(f"| {' | '.join([fault, *(cells or ['–', '–', '–', 'not measured'])])} |")
-    return "\n".join(lines) + "\n"
-
-
-def rendered(text: str, figures: dict[str, dict[str, object]]) -> str:
-    """The page with its table."""
-    before, rest = text.split(BEGIN)
-    return before + BEGIN + table(figures) + END + rest.split(END)[1]
+    return "\n".join(lines)
 
 
 def main() -> None:
     """Write the page anew."""
-    figures = json.loads((DOCS / "reliability.json").read_text())
-    page = DOCS / "reliability.md"
-    page.write_text(rendered(page.read_text(), figures))
+    fill_in("reliability.md", {"measured": table(json.loads((DOCS / "reliability.json").read_text()))})
 
 
 if __name__ == "__main__":

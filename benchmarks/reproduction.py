@@ -19,7 +19,7 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from pages import DOCS, fill_in  # noqa: E402
+from pages import DOCS, fill_in, rows  # noqa: E402
 
 from evergait.cli import main as evergait  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402
@@ -37,8 +37,6 @@ STUDY = ROOT / "results" / "paper"
 READINGS = ROOT / "results" / "readings"
 ORDER = "Hopper > Swimmer > Walker2d"
 CONDITIONS = ("single", "shared", "replay-192", "distinct")
-SPEED = {"Hopper-v5": 1.26e6, "Swimmer-v5": 1.99e6, "Walker2d-v5": 0.95e6}
-"""Environment steps per second on two cores (docs/physics.md)."""
 
 
 def pilot() -> Results:
@@ -100,8 +98,9 @@ def verified() -> str:
 
 def cost(results: Results) -> str:
     """What the complete study takes, from the steps of the phases that are trained."""
+    speed = {row[0]: float(row[3].replace(",", "")) for row in rows("physics.md", "speed") if row[1] == "planar"}
     ledgers = {phase.name: phase.ledger() for entry in results.entries for phase in entry.run.phases}.values()
-    seconds = [sum(ledger.total_steps().values()) / SPEED[ledger.learning[0]] for ledger in ledgers]
+    seconds = [sum(ledger.total_steps().values()) / speed[ledger.learning[0]] for ledger in ledgers]
     n_phases = len(Tree.build(study_cells(read_study("paper").at_scale("full"))).nodes)
     hours = n_phases * float(np.mean(seconds)) / 3600
     return (

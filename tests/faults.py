@@ -40,6 +40,12 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {name: content for name, content in files.items() if Path(name).name != "lock"}
 
 
+def children(parent: int | str = "self") -> list[int]:
+    """Processes that a process has started and not waited for."""
+    tasks = Path(f"/proc/{parent}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+
 def evergait(*arguments: object, **options: Any) -> subprocess.Popen[str]:
     """A command as a user types it, in a process of its own."""
     environment = {**os.environ, "COLUMNS": "200", **options.pop("env", {})}

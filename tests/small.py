@@ -10,24 +10,27 @@ from evergait.policy import Policy, PolicyConfig
 from evergait.random import PERTURBATION, Noise
 from evergait.tasks import parse_task
 
-TINY_STUDY = """\
-title = "Tiny"
+
+def tiny_study(
+    title: str = "Tiny", generations: int = 4, every: int = 2, engine: str = "auto", replay: bool = True
+) -> str:
+    """The file of a study of two cheap tasks in both orders."""
+    text = f"""\
+title = "{title}"
 tasks = ["InvertedPendulum-v5", "InvertedDoublePendulum-v5"]
 orders = "all"
 
 [base]
 pairs = 3
-generations = 6
+generations = {generations}
 horizon = 20
-engine = "mujoco"
-evaluation = { every = 2, episodes = 2, random_policies = 2, snapshots = 1 }
+engine = "{engine}"
+evaluation = {{ every = {every}, episodes = 2, random_policies = 2, snapshots = 1 }}
 
 [conditions.naive]
 method = "naive"
-
-[conditions.replay]
-method = { name = "replay", budget = 2 }
 """
+    return text + ('\n[conditions.replay]\nmethod = { name = "replay", budget = 2 }\n' if replay else "")
 
 
 def tiny_config(**changes: object) -> Config:

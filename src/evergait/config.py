@@ -10,7 +10,7 @@ from typing import Any, Literal
 from evergait.data import from_data, require, to_data, to_toml
 from evergait.engines import EngineName, engine_name
 from evergait.files import read_toml
-from evergait.methods import Composite, Method, Naive, Stage, check_parts
+from evergait.methods import Method, Naive, Stage, check_parts
 from evergait.names import nearest
 from evergait.optimizers import Optimizer, Plain
 from evergait.policy import Policy, PolicyConfig
@@ -103,8 +103,7 @@ class Config:
         self.policy.check()
         self.optimizer.check()
         stages = self.stages()
-        if not isinstance(self.method, Composite):  # which was checked when it was made
-            check_parts([type(self.method)], "method")
+        check_parts([type(part) for part in self.method.parts], "method")
         self.method.check(stages)
         for task in (*self.stream_tasks, *map(parse_task, self.tasks)):
             trust(task)  # whoever trains a config trusts the modules that its tasks name

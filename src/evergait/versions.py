@@ -1,4 +1,4 @@
-"""What this process runs on, in words: those versions that decide bits, and those that might be asked for."""
+"""What this process runs on: the versions that decide bits, and what else might be asked for."""
 
 import platform
 from collections.abc import Mapping
@@ -9,11 +9,25 @@ from evergait import _native
 PACKAGES = ("evergait", "mujoco", "numpy", "gymnasium")
 
 
+def own_versions() -> dict[str, str]:
+    """Versions of all that decides bits in this process."""
+    return {**{name: metadata.version(name) for name in PACKAGES}, "Python": platform.python_version()}
+
+
+def difference(here: Mapping[str, str], there: Mapping[str, str], where: str) -> str:
+    """What differs between two installations, in words; empty if nothing does.
+
+    >>> difference({"numpy": "2.1"}, {"numpy": "2.2"}, "node7")
+    'numpy is 2.1 here and 2.2 on node7'
+    """
+    names = [name for name in here if there.get(name) != here[name]]
+    return ", ".join(f"{name} is {here[name]} here and {there.get(name, 'missing')} on {where}" for name in names)
+
+
 def versions() -> dict[str, str]:
-    """Name → version of packages and Python, the platform, and the vector instructions in use."""
+    """Those, the platform, and the vector instructions in use."""
     return {
-        **{name: metadata.version(name) for name in PACKAGES},
-        "Python": platform.python_version(),
+        **own_versions(),
         "platform": f"{platform.system()} {platform.machine()}",
         "instructions": _native.ISA,
     }

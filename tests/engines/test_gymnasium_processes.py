@@ -11,27 +11,22 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
+from faults import children
 
-from evergait.engines import Episodes
+from evergait.engines import Episodes, Limits
 from evergait.engines.gymnasium import GymnasiumEngine
 from evergait.tasks import Task, parse_task
 from evergait.types import EvergaitError
 
 Make = Callable[..., Episodes]
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.parent
 SHARED = Path("/dev/shm")  # noqa: S108
 
 
 @pytest.fixture(autouse=True)
-def _broken_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+def _careless_environments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(HERE))
-    monkeypatch.setenv("EVERGAIT_TRUSTED_MODULES", "broken_environments")
-
-
-def children(parent: int | str = "self") -> list[int]:
-    return [
-        int(pid) for task in Path(f"/proc/{parent}/task").iterdir() for pid in (task / "children").read_text().split()
-    ]
+    monkeypatch.setenv("EVERGAIT_TRUSTED_MODULES", "careless_environments")
 
 
 def gone(pids: list[int]) -> bool:
@@ -69,18 +64,18 @@ def test_nothing_is_left_after_close(episodes: Make) -> None:
 )
 def test_broken_environments_are_reported(episodes: Make, fault: str, words: list[str]) -> None:
     before = children()
-    engine = GymnasiumEngine(timeout=1.0 if fault == "hang" else 60.0)
+    engine = GymnasiumEngine(Limits(episode=1.0 if fault == "hang" else 60.0))
     with pytest.raises(EvergaitError) as caught:
-        engine.run(episodes(f"broken_environments:Broken-{fault}-v0"), 2)
+        engine.run(episodes(f"careless_environments:Broken-{fault}-v0"), 2)
     for word in words:
         assert word in str(caught.value)
     assert children() == before
-    assert engine.run(episodes(f"broken_environments:Broken-{fault}-v0", n_rows=2), 2).lengths.tolist() == [3, 3]
+    assert engine.run(episodes(f"careless_environments:Broken-{fault}-v0", n_rows=2), 2).lengths.tolist() == [3, 3]
     engine.close()
 
 
 def test_processes_know_environments_that_the_parent_registered(episodes: Make) -> None:
-    gymnasium.register("Mended-v0", "broken_environments:Broken")
+    gymnasium.register("Mended-v0", "careless_environments:Broken")
     engine = GymnasiumEngine()
     assert engine.run(episodes("Mended-v0"), 1).returns.tolist() == [3.0] * 12
     engine.close()
@@ -89,10 +84,10 @@ def test_processes_know_environments_that_the_parent_registered(episodes: Make) 
 
 def test_processes_die_with_a_killed_parent_even_when_they_hang() -> None:
     script = f"""
-import sys; sys.path[:0] = [{str(HERE)!r}]
+import sys; sys.path[:0] = [{str(HERE / "engines")!r}, {str(HERE)!r}]
 from conftest import make_episodes
 from evergait.engines.gymnasium import GymnasiumEngine
-GymnasiumEngine().run(make_episodes("broken_environments:Broken-hang-v0"), 2)
+GymnasiumEngine().run(make_episodes("careless_environments:Broken-hang-v0"), 2)
 """
     parent = subprocess.Popen([sys.executable, "-c", script])
     deadline = time.monotonic() + 30

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from faults import Forks
-from small import TINY_STUDY, tiny_config
+from faults import Forks, tree
+from small import tiny_config, tiny_study
 
 from evergait.cli import main
 from evergait.config import Config
@@ -36,7 +36,7 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
 def study(tmp_path: Path) -> Path:
     """The file of a tiny study."""
     path = tmp_path / "tiny.toml"
-    path.write_text(TINY_STUDY)
+    path.write_text(tiny_study(generations=6, engine="mujoco"))
     return path
 
 
@@ -47,6 +47,15 @@ def small(tmp_path: Path) -> tuple[Config, Path]:
     path = tmp_path / "c.toml"
     path.write_text(config.to_toml())
     return config, path
+
+
+@pytest.fixture
+def calls(forks: Forks, small: tuple[Config, Path], tmp_path: Path) -> tuple[int, dict[str, bytes]]:
+    """How many system calls of that run change a file, and the files that it makes."""
+    config, path = small
+    train(config, tmp_path / "whole", threads=1, checkpoint_seconds=0)
+    assert forks.run("count", path, tmp_path / "counted", fault=(tmp_path / "counted", 0, 0)) == 0
+    return int((tmp_path / "counted.count").read_text()), tree(tmp_path / "whole")
 
 
 @pytest.fixture(scope="session")

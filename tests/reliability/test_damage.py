@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from faults import tree, write_counts
-from small import TINY_STUDY
+from small import tiny_study
 
 from evergait.commands.show import describe
 from evergait.config import Config
@@ -112,7 +112,7 @@ def test_a_finished_run(trained: Path, tmp_path: Path, n_tries: int) -> None:
 @pytest.fixture(scope="module")
 def finished_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
-    (folder / "tiny.toml").write_text(TINY_STUDY)
+    (folder / "tiny.toml").write_text(tiny_study(generations=6, engine="mujoco"))
     run_study(folder / "tiny.toml", folder / "out", threads=1, artifacts=False)
     (folder / "out" / "study.toml").unlink()  # for people: nothing is read from it
     return folder / "out"

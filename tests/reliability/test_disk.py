@@ -25,13 +25,14 @@ ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EDQUOT": errno.EDQUOT, "ERO
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("share", [25, pytest.param(1, marks=pytest.mark.prove)])
 def test_every_system_call_fails_once(
-    forks: Forks, small: tuple[Config, Path], tmp_path: Path, error: str, share: int
+    forks: Forks,
+    small: tuple[Config, Path],
+    calls: tuple[int, dict[str, bytes]],
+    tmp_path: Path,
+    error: str,
+    share: int,
 ) -> None:
-    config, path = small
-    train(config, tmp_path / "whole", threads=1, checkpoint_seconds=0)
-    expected = tree(tmp_path / "whole")
-    assert forks.run("count", path, tmp_path / "counted", fault=(tmp_path / "counted", 0, 0)) == 0
-    n_calls = int((tmp_path / "counted.count").read_text())
+    (_, path), (n_calls, expected) = small, calls
     n_tried = 0
     for nth in range(1 + n_calls % share, n_calls + 1, share):
         out = tmp_path / str(nth)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faults import write_counts
+from faults import children, write_counts
 from small import tiny_config
 
 from evergait import EvergaitError, train
@@ -15,17 +15,17 @@ from evergait.optimizers import Optimizer
 from evergait.shaping import SHAPINGS
 from evergait.workers import Local
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.parent
 NUMBERS = ("nan", "inf", "-inf", "overflow", "observation")
 
 
 @pytest.fixture(autouse=True)
-def _strange_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+def _careless_environments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(HERE))
 
 
 def strange(fault: str, **changes: object) -> Config:
-    name = f"strange_environments:Strange{fault.title()}-v0"
+    name = f"careless_environments:Strange{fault.title()}-v0"
     return tiny_config(stream=(name,), engine="gymnasium", method=Naive(), **changes)
 
 
@@ -57,17 +57,35 @@ WORDS = {
     "raise": ["ZeroDivisionError: the joint is missing"],
     "die": ["ended its process (exit code 7)"],
     "hang": ["has taken more than 1 s", "--workers.episode-seconds"],
+    "making": ["making the environment", "has taken more than 2 s", "--workers.making-seconds"],
 }
+
+
+def fails(fault: str, out: Path, n_threads: int) -> None:
+    """A run on a failing environment stops, says why, and leaves no process behind."""
+    before = children()
+    limits = {"hang": {"episode_seconds": 1.0}, "making": {"making_seconds": 2.0}}
+    workers = Local(**limits.get(fault, {})).start(n_threads)
+    with pytest.raises(EvergaitError) as caught:
+        train(strange(fault), out, workers=workers)
+    for word in ["careless_environments:", *WORDS[fault]]:
+        assert word in str(caught.value)
+    assert "seed" in str(caught.value) or fault == "making"
+    workers.close()
+    assert set(children()) <= set(before)
 
 
 @pytest.mark.parametrize("fault", WORDS)
 def test_an_environment_that_fails_stops_the_run_with_its_own_words(fault: str, tmp_path: Path) -> None:
-    workers = Local(episode_seconds=1.0 if fault == "hang" else 60.0).start(2)
-    with pytest.raises(EvergaitError) as caught:
-        train(strange(fault), tmp_path / "run", threads=2, workers=workers)
-    workers.close()
-    for word in ["strange_environments:", "seed", *WORDS[fault]]:
-        assert word in str(caught.value)
+    fails(fault, tmp_path / "run", n_threads=2)
+
+
+@pytest.mark.prove
+def test_no_environment_holds_a_run(tmp_path: Path) -> None:
+    turns = [(fault, n_threads, turn) for fault in WORDS for n_threads in (1, 2, 7) for turn in range(3)]
+    for fault, n_threads, turn in turns:
+        fails(fault, tmp_path / f"{fault}{n_threads}{turn}", n_threads)
+    write_counts("environments", len(turns), 0, "stopped with the environment's own words, no process left")
 
 
 def test_the_time_an_episode_may_take_is_a_setting(ask: Callable[..., tuple[int, str]], tmp_path: Path) -> None:

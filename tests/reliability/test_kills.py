@@ -10,7 +10,6 @@ import pytest
 from faults import Forks, session, tree, wait_until, write_counts
 
 from evergait.config import Config
-from evergait.run import train
 from evergait.studies.commands import run_study
 
 BEFORE, AFTER, TORN = -1, -2, -3
@@ -93,13 +92,9 @@ def test_study_with_two_jobs(forks: Forks, study: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [BEFORE, AFTER, TORN])
 @pytest.mark.parametrize("share", [12, pytest.param(1, marks=pytest.mark.prove)])
 def test_every_system_call_is_the_last_one_once(
-    forks: Forks, small: tuple[Config, Path], tmp_path: Path, kind: int, share: int
+    forks: Forks, small: tuple[Config, Path], calls: tuple[int, dict[str, bytes]], tmp_path: Path, kind: int, share: int
 ) -> None:
-    config, path = small
-    train(config, tmp_path / "whole", threads=1, checkpoint_seconds=0)
-    expected = tree(tmp_path / "whole")
-    assert forks.run("count", path, tmp_path / "counted", fault=(tmp_path / "counted", 0, 0)) == 0
-    n_calls = int((tmp_path / "counted.count").read_text())
+    (_, path), (n_calls, expected) = small, calls
     assert n_calls > 60  # three checkpoints, the result, config.toml, run.json, folders and locks
     n_tried = 0
     for nth in range(1 + n_calls % share, n_calls + 1, share):

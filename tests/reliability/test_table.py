@@ -15,6 +15,6 @@ def test_the_table_is_what_was_measured_and_nothing_is_lost() -> None:
     spec.loader.exec_module(script)
     figures = json.loads((ROOT / "docs" / "reliability.json").read_text())
     page = (ROOT / "docs" / "reliability.md").read_text()
-    assert script.rendered(page, figures) == page
+    assert f"<!-- measured -->\n\n{script.table(figures)}\n\n<!-- end -->" in page
     assert set(figures) <= set(script.FAULTS)
     assert sum(figure["lost"] for figure in figures.values()) == 0

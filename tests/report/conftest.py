@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small import tiny_study
 
 from evergait.report.commands import write_report
 from evergait.studies.commands import run_study
 from evergait.studies.results import Results
 from report.synthetic import make_study
-from studies.conftest import TINY
 
 SWITCHES = [
     "--headless",
@@ -41,7 +41,7 @@ def report(study: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """A tiny study that was really trained, with everything that `study run` writes."""
     path = tmp_path_factory.mktemp("measured")
-    (path / "tiny.toml").write_text(TINY)
+    (path / "tiny.toml").write_text(tiny_study())
     return run_study(path / "tiny.toml", path / "out", threads=1)
 
 

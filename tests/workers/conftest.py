@@ -17,14 +17,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faults import processes_with
+from small import tiny_config
 
+from evergait.config import Config, Evaluation
+from evergait.methods import Naive
 from evergait.workers import Ray, Workers
 
 # Ray reads these when it is imported, and every node must have the same.
 os.environ["RAY_AUTH_MODE"] = "token"
 os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(16)
 
+SMALL = ("--num-cpus", 1, "--object-store-memory", 80 * 2**20)
+"""What `ray start` is told, so that several machines fit into one."""
 NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_log_monitor": False}
+
+
+def long_config(generations: int) -> Config:
+    """Many generations that cost next to nothing, evaluated in the middle and at the end."""
+    evaluation = Evaluation(every=generations // 2, episodes=2, random_policies=2)
+    changes = {"engine": "planar", "generations": generations, "horizon": 20, "evaluation": evaluation}
+    return tiny_config(stream=("InvertedPendulum-v5",), method=Naive(), **changes)
 
 
 class SmallCluster:
@@ -123,20 +136,14 @@ class Commands:
             assert time.monotonic() < deadline, self.said()
             time.sleep(0.05)
 
-    def processes(self, mark: str = "") -> list[int]:
+    def processes(self) -> list[int]:
         """All that commands have started and that lives."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and int(entry.name) != os.getpid():
-                try:
-                    if (mark or self._mark).encode() in (entry / "environ").read_bytes():
-                        found.append(int(entry.name))
-                except OSError:
-                    continue
-        return found
+        return processes_with(self._mark)
 
-    def until_nothing_is_left(self, but_agents: bool = False) -> None:
-        """Neither processes nor shared memory stay behind; or none but agents of Ray's own, which only listen."""
+    def until_nothing_is_left(self, seconds: float = 30, but_agents: bool = False) -> None:
+        """Neither processes nor shared memory stay behind; or none but agents of Ray's own, which try for a minute to
+        tell a dead cluster of its death.
+        """
 
         def is_agent(process: int) -> bool:
             try:
@@ -144,7 +151,7 @@ class Commands:
             except OSError:
                 return True  # it is gone
 
-        self.until(lambda: not [p for p in self.processes() if not (but_agents and is_agent(p))], 30)
+        self.until(lambda: not [p for p in self.processes() if not (but_agents and is_agent(p))], seconds)
         assert self._shared_memory() <= self._before
 
     @staticmethod

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evergait.types import EvergaitError
+from evergait.versions import difference, own_versions
 from evergait.workers import Local, Ray, WorkersChoice
 from evergait.workers.chunks import Chunk, Chunks
-from evergait.workers.versions import difference, own_versions
 
 
 def drain(chunks: Chunks, n_threads: int, n_all: int) -> list[Chunk]:
@@ -47,7 +47,7 @@ def test_a_lost_range_comes_next_and_not_for_ever() -> None:
 
 def test_versions_that_differ_are_both_named() -> None:
     here = own_versions()
-    assert set(here) == {"python", "evergait", "mujoco", "numpy", "gymnasium"}
+    assert set(here) == {"Python", "evergait", "mujoco", "numpy", "gymnasium"}
     assert difference(here, here, "there") == ""
     other = {**here, "mujoco": "9.9.9"}
     assert difference(here, other, "node7") == f"mujoco is {here['mujoco']} here and 9.9.9 on node7"

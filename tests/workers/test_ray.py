@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small import tiny_config, tiny_request
+from small import tiny_config, tiny_request, tiny_study
 
 from evergait.cli import main
 from evergait.config import Config
@@ -21,8 +21,8 @@ from evergait.engines import get_engine
 from evergait.run import Run, train
 from evergait.studies.commands import LOCAL, run_study
 from evergait.types import EvergaitError
+from evergait.versions import own_versions
 from evergait.workers import Ray
-from evergait.workers.versions import own_versions
 
 pytestmark = pytest.mark.xdist_group("ray")
 
@@ -216,24 +216,8 @@ def test_other_versions_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatc
         cluster.workers()
 
 
-STUDY = """\
-title = "Two orders"
-tasks = ["InvertedPendulum-v5", "InvertedDoublePendulum-v5"]
-orders = "all"
-
-[base]
-pairs = 3
-generations = 2
-horizon = 20
-evaluation = { every = 2, episodes = 2, random_policies = 2, snapshots = 1 }
-
-[conditions.naive]
-method = "naive"
-"""
-
-
 def test_studies_run_on_a_cluster_one_phase_at_a_time_or_several(cluster: Any, tmp_path: Path) -> None:
-    (tmp_path / "s.toml").write_text(STUDY)
+    (tmp_path / "s.toml").write_text(tiny_study(generations=2, replay=False))
     hashes = []
     for name, jobs, kind in (("local", 1, LOCAL), ("one", 1, None), ("two", 2, None)):
         cluster.free()

@@ -8,22 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small import tiny_config
+from faults import processes_with
 
-from evergait.config import Evaluation
-from evergait.methods import Naive
 from evergait.run import Run, train
+from workers.conftest import SMALL, long_config
 
 pytestmark = pytest.mark.xdist_group("ray")
-CONFIG = tiny_config(
-    stream=("InvertedPendulum-v5",),
-    method=Naive(),
-    engine="planar",
-    generations=1000,
-    horizon=20,
-    evaluation=Evaluation(every=500, episodes=2, random_policies=2),
-)
-SMALL = ("--num-cpus", 1, "--object-store-memory", 80 * 2**20)
+CONFIG = long_config(generations=1000)
 
 
 def free_port() -> int:
@@ -67,9 +58,9 @@ def test_a_cluster_made_by_hand_is_found_and_a_machine_with_other_versions_is_no
     assert commands.start(*training).wait(120) == 2  # it is there from the start now
     assert f"evergait: workers: {difference}; install the same versions everywhere" in commands.said()
 
-    for pid in commands.processes(f"PYTHONPATH={odd.parent}"):
+    for pid in processes_with(f"PYTHONPATH={odd.parent}"):
         os.kill(pid, signal.SIGTERM)
-    commands.until(lambda: not commands.processes(f"PYTHONPATH={odd.parent}"))
+    commands.until(lambda: not processes_with(f"PYTHONPATH={odd.parent}"))
     assert commands.start(*training).wait(120) == 0, commands.said()
     assert "workers: 2 on 2 nodes" in commands.said()
     assert Run.load(out).theta_sha256 == train(CONFIG, tmp_path / "local", threads=1).theta_sha256

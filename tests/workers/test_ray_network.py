@@ -9,22 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small import tiny_config
 
-from evergait.config import Evaluation
-from evergait.methods import Naive
 from evergait.run import Run, train
+from workers.conftest import SMALL, long_config
 
 pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.prove]
-CONFIG = tiny_config(
-    stream=("InvertedPendulum-v5",),
-    method=Naive(),
-    engine="planar",
-    generations=1000,
-    horizon=20,
-    evaluation=Evaluation(every=500, episodes=2, random_policies=2),
-)
-SMALL = ("--num-cpus", 1, "--object-store-memory", 80 * 2**20)
+CONFIG = long_config(generations=1000)
 HERE, THERE = "198.18.77.1", "198.18.77.2"  # addresses for tests of networks (RFC 2544)
 
 

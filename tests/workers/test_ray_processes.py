@@ -8,23 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small import tiny_config
+from small import tiny_study
 
-from evergait.config import Evaluation
-from evergait.methods import Naive
 from evergait.run import Run, train
 from evergait.studies.commands import run_study
+from workers.conftest import long_config
 
 pytestmark = pytest.mark.xdist_group("ray")
 LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000")
-CONFIG = tiny_config(
-    stream=("InvertedPendulum-v5",),
-    method=Naive(),
-    engine="planar",
-    generations=300,
-    horizon=20,
-    evaluation=Evaluation(every=150, episodes=2, random_policies=2),
-)
+CONFIG = long_config(generations=300)
 FLAGS = ("--workers", "ray", "--threads", "2", "--checkpoint-seconds", "0")
 SAFE = "Stopped at a safe point"
 
@@ -75,7 +67,7 @@ def test_nothing_stays_behind_but_what_was_trained(
         process.send_signal(number)
     assert process.wait(120) == (-number if number == signal.SIGKILL else 128 + number), commands.said()
     assert (SAFE in commands.said()) == (number != signal.SIGKILL)
-    commands.until_nothing_is_left()
+    commands.until_nothing_is_left(but_agents=number == signal.SIGKILL)
     assert not Run.load(tmp_path / "run").is_done
     assert train(CONFIG, tmp_path / "run", threads=1).theta_sha256 == local_hash
 
@@ -108,22 +100,6 @@ def test_a_signal_while_the_cluster_starts_leaves_nothing_behind(
     commands.until_nothing_is_left()
 
 
-STUDY = """\
-title = "Two orders"
-tasks = ["InvertedPendulum-v5", "InvertedDoublePendulum-v5"]
-orders = "all"
-
-[base]
-pairs = 3
-generations = 200
-horizon = 20
-evaluation = { every = 100, episodes = 2, random_policies = 2, snapshots = 1 }
-
-[conditions.naive]
-method = "naive"
-"""
-
-
 @pytest.mark.parametrize(
     ("number", "is_for_all"),
     [
@@ -137,13 +113,13 @@ def test_a_study_in_two_processes_stops_whole_and_goes_on(
     commands: Any, tmp_path: Path, number: signal.Signals, is_for_all: bool
 ) -> None:
     path, out = tmp_path / "s.toml", tmp_path / "ray"
-    path.write_text(STUDY)
+    path.write_text(tiny_study(generations=200, every=100, replay=False))
     process = commands.start("study", "run", path, "--out", out, "--seeds", 1, "--jobs", 2, *FLAGS)
     commands.until(lambda: sum(n > 1 for n in generations(out)) > 1 or process.poll() is not None)
     os.killpg(process.pid, number) if is_for_all else process.send_signal(number)
     assert process.wait(120) == (-number if number == signal.SIGKILL else 128 + number), commands.said()
     assert (SAFE in commands.said()) == (number != signal.SIGKILL)
-    commands.until_nothing_is_left(but_agents=number == signal.SIGKILL)
+    commands.until_nothing_is_left(seconds=120)
     hashes = []
     for folder in (out, tmp_path / "local"):
         results = run_study(path, folder, seeds=1, threads=1, artifacts=False)

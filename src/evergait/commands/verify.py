@@ -11,6 +11,7 @@ from evergait.engines.gymnasium import replay_in_gymnasium
 from evergait.evaluate import evaluation_seeds
 from evergait.run import Run
 from evergait.studies.folder import load_results
+from evergait.studies.results import phase_label
 from evergait.types import EvergaitError
 
 
@@ -38,10 +39,10 @@ class Verify:
             raise EvergaitError(f"{self.folder}: no phase of this run is finished yet; there is nothing to verify")
         phases: dict[str, tuple[str, Run, int]] = {}  # runs of a study share phases
         for entry in entries:
+            n_stages = len(entry.run.config.stages())
             for stage, phase in enumerate(entry.run.phases):
-                words = f"{entry.condition}, " if len(entries) > 1 else ""
-                learnt = " > ".join(entry.order.split(" > ")[: stage + 1]) if len(entry.run.phases) > 1 else entry.order
-                phases.setdefault(phase.name, (f"{words}{learnt}, seed {entry.seed}", entry.run, stage))
+                label = phase_label(entry.condition, entry.order, entry.seed, stage, n_stages)
+                phases.setdefault(phase.name, (label, entry.run, stage))
         rows = [{"phase": name, **row} for name, run, stage in phases.values() for row in self._stage(name, run, stage)]
         agree = all(row["agrees"] for row in rows)
         if self.json:

@@ -5,7 +5,7 @@ import importlib
 import importlib.util
 from typing import Literal
 
-from evergait.engines.base import Engine, Episodes, Outcome
+from evergait.engines.base import Engine, Episodes, Limits, Outcome
 from evergait.names import nearest
 from evergait.tasks import Task
 from evergait.types import EvergaitError
@@ -40,11 +40,11 @@ def get_engine(name: str) -> Engine:
     return make_engine(name)
 
 
-def limited_engine(name: str, episode_seconds: float) -> Engine:
-    """This process's engine of that name; other people's code, which only `gymnasium` runs, gets so long an episode."""
+def limited_engine(name: str, limits: Limits) -> Engine:
+    """This process's engine of that name, with limits for other people's code, which only `gymnasium` runs."""
     engine = get_engine(name)
     if name == "gymnasium":
-        engine.timeout = episode_seconds  # type: ignore[attr-defined]
+        engine.limits = limits  # type: ignore[attr-defined]
     return engine
 
 
@@ -69,6 +69,7 @@ __all__ = [
     "Engine",
     "EngineName",
     "Episodes",
+    "Limits",
     "Outcome",
     "available",
     "engine_name",

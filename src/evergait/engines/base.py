@@ -6,7 +6,7 @@ task: not on its neighbours, its place, or the number of threads.
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -67,6 +67,13 @@ class Outcome:
         """Join the outcomes of consecutive rows."""
         names = ("returns", "lengths", "diverged", "statistics")
         return Outcome(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+class Limits(NamedTuple):
+    """Seconds after which other people's code is held to hang."""
+
+    episode: float = 600.0
+    making: float = 120.0
 
 
 @runtime_checkable

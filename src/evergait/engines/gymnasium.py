@@ -17,7 +17,7 @@ from typing import ClassVar
 import gymnasium
 import numpy as np
 
-from evergait.engines.base import Episodes, Outcome
+from evergait.engines.base import Episodes, Limits, Outcome
 from evergait.engines.gymnasium_episode import READY, act, pack, perceived, to_action
 from evergait.policy import Network
 from evergait.random import PERTURBATION, Noise
@@ -25,8 +25,6 @@ from evergait.tasks import Task, make, spaces
 from evergait.tasks.variants import apply_to_environment, unsupported
 from evergait.types import EvergaitError, Float32
 
-SECONDS_TO_START = 120.0
-"""How long a process may take to import what it needs and to make the environment."""
 SECONDS_TO_EXIT = 2.0
 """How long a process may take to leave by itself when asked to."""
 
@@ -44,15 +42,12 @@ class _Worker:
 
 
 class GymnasiumEngine:
-    """Simulates any Gymnasium id with 1-D Box observations and Box or Discrete actions.
-
-    `timeout` is how many seconds one episode may take before its process is held to hang.
-    """
+    """Simulates any Gymnasium id with 1-D Box observations and Box or Discrete actions."""
 
     name: ClassVar[str] = "gymnasium"
 
-    def __init__(self, timeout: float = 600.0) -> None:
-        self.timeout = timeout
+    def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008 - a constant
+        self.limits = limits
         self._workers: list[_Worker] = []
         weakref.finalize(self, _stop, self._workers)
 
@@ -94,7 +89,7 @@ class GymnasiumEngine:
         for worker in workers:
             _give(worker, [READY], request)
         while busy := [worker for worker in workers if worker.rows]:
-            patience = [worker.since + self._limit(worker) - time.monotonic() for worker in busy]
+            patience = [worker.since + self._limit(worker)[1] - time.monotonic() for worker in busy]
             ready = wait([worker.pipe for worker in busy], max(0.0, min(patience)))
             for worker, left in zip(busy, patience, strict=True):
                 if worker.pipe in ready:
@@ -102,13 +97,15 @@ class GymnasiumEngine:
                     if not worker.rows and chunks:
                         _give(worker, chunks[0], chunks.popleft())
                 elif left <= 0:
+                    setting, seconds = self._limit(worker)
                     raise EvergaitError(
-                        f"{_where(worker, episodes)} has taken more than {self._limit(worker):g} s; "
-                        "the environment hangs, or needs a longer --workers.episode-seconds"
+                        f"{_where(worker, episodes)} has taken more than {seconds:g} s; "
+                        f"the environment hangs, or needs a longer --workers.{setting}"
                     )
 
-    def _limit(self, worker: _Worker) -> float:
-        return SECONDS_TO_START if worker.rows[0] == READY else self.timeout
+    def _limit(self, worker: _Worker) -> tuple[str, float]:
+        is_made = worker.rows[0] != READY
+        return ("episode-seconds", self.limits.episode) if is_made else ("making-seconds", self.limits.making)
 
 
 def _spec(task: Task) -> bytes:

@@ -14,8 +14,6 @@ from evergait.tasks.variants import unsupported
 
 N_SLOTS = 256
 """Episodes in flight: enough to hide NumPy's cost per step, few enough that their candidates' weights stay small."""
-N_SIMULATIONS = 8
-"""Simulations that an engine keeps ready for the next request."""
 
 
 class MujocoEngine:
@@ -25,7 +23,6 @@ class MujocoEngine:
 
     def __init__(self, n_slots: int = N_SLOTS) -> None:
         self._n_slots = n_slots
-        self._idle: list[Simulation] = []
 
     def refuses(self, task: Task) -> str:
         """Why this engine cannot simulate the task, or an empty string if it can."""
@@ -43,25 +40,21 @@ class MujocoEngine:
         # Two flights share the threads, so that one's policy and rewards are computed while the other's physics are.
         n_flights = min(2, n_threads, n)
         n_slots = min(-(-self._n_slots // n_flights), -(-n // n_flights))
-        simulations = [self._simulation(episodes.task, n_slots, (n_threads + i) // n_flights) for i in range(n_flights)]
-        flights = [Flight(simulation, rows, n_slots) for simulation in simulations]
+        # Each has threads of its own, which must not outlive the request: others will compute then.
+        flights = [
+            Flight(Simulation(episodes.task, n_slots, (n_threads + i) // n_flights), rows, n_slots)
+            for i in range(n_flights)
+        ]
         # MuJoCo need not say what a row says: that a candidate drove the physics to infinity.
-        with quiet(), ThreadPoolExecutor(n_flights) as pool:
-            runs = [pool.submit(flight.run) for flight in flights]
+        with quiet(), ThreadPoolExecutor(1) as pool:  # the first flight's thread is this one
+            others = [pool.submit(flight.run) for flight in flights[1:]]
             try:
-                for run in runs:
-                    run.result()
+                flights[0].run()
+                for other in others:
+                    other.result()
             finally:
                 rows.stopped = True  # after Ctrl-C or a flight's failure, the pool waits for one more step
-        self._idle = (self._idle + simulations)[-N_SIMULATIONS:]
         return rows.outcome
 
     def close(self) -> None:
-        """Give back threads and memory."""
-        self._idle.clear()
-
-    def _simulation(self, task: Task, n_slots: int, n_threads: int) -> Simulation:
-        for i, idle in enumerate(self._idle):
-            if (idle.task, idle.n_threads) == (task, n_threads) and idle.n_slots >= n_slots:
-                return self._idle.pop(i)
-        return Simulation(task, n_slots, n_threads)
+        """Nothing is kept between calls."""

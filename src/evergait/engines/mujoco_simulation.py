@@ -38,13 +38,12 @@ class Simulation:
         self._position = np.zeros(n_slots)
         self.elapsed = np.zeros(n_slots, np.int64)
         self._failed = np.zeros(n_slots, bool)
-        # The environment's own reset draws the initial state; only its last two lines are taken over.
-        self._env.set_state = self._keep_state
+        # The environment's own reset draws the initial state; only its last two lines are taken over. They must not
+        # know the simulation: it would outlive its last use, and its threads with it.
+        self._drawn = drawn = dict[str, Float64]()
+        self._env.set_state = lambda qpos, qvel: drawn.update(qpos=qpos.copy(), qvel=qvel.copy())
         self._env._get_obs = lambda: None
         env.close()
-
-    def _keep_state(self, qpos: Float64, qvel: Float64) -> None:
-        self._drawn = qpos.copy(), qvel.copy()
 
     def scale_healthy_reward(self, factor: float) -> None:
         """Multiply the healthy reward, where the task has one."""
@@ -74,7 +73,7 @@ class Simulation:
         for slot, seed in zip(slots.tolist(), seeds.tolist(), strict=True):
             self._env.np_random = seeding.np_random(seed)[0]
             self._env.reset_model()
-            self._all["qpos"][slot], self._all["qvel"][slot] = self._drawn
+            self._all["qpos"][slot], self._all["qvel"][slot] = self._drawn["qpos"], self._drawn["qvel"]
         self._batch.forward(slots)
         self.elapsed[slots] = 0
         self._failed[slots] = False

@@ -6,6 +6,7 @@ action's own float32, sums run as `np.sum` runs over one environment's array, an
 """
 # ruff: noqa: D102 - the methods are documented once, in Rules
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -51,7 +52,7 @@ class Environment(Protocol):
     _main_body: int | str
 
 
-class Rules:
+class Rules(ABC):
     """How one environment turns n simulations into observations (n, n_observations) and rewards (n,)."""
 
     id: ClassVar[str]
@@ -63,9 +64,9 @@ class Rules:
         self.dt = env.dt
         self.healthy_reward: float = getattr(env, "_healthy_reward", 0.0)
 
+    @abstractmethod
     def observe(self, at: Fields) -> list[Array]:
         """The observation's parts, each (n, ...), in order."""
-        raise NotImplementedError
 
     def position(self, at: Fields) -> Float64:
         """(n,) where the simulations are on the axis along which speed is rewarded."""
@@ -75,9 +76,9 @@ class Rules:
         """(n,) whether the episode may go on; NaN must compare as unhealthy."""
         return np.ones(len(at.qpos), bool)
 
+    @abstractmethod
     def reward(self, at: Fields, speed: Float64, healthy: Bool, actions: Float32) -> Float64:
         """(n,) from the speed since the last step, `healthy` and the action."""
-        raise NotImplementedError
 
     def _control_cost(self, actions: Array) -> Array:
         return self.env._ctrl_cost_weight * _sum_of_squares(actions)

@@ -33,6 +33,11 @@ class Method(Family):
         composite: type[Self] = compose(parts, where)
         return composite
 
+    @property
+    def parts(self) -> "tuple[Method, ...]":
+        """The methods that were joined; one alone is its only part."""
+        return (self,)
+
     def check(self, stages: Sequence[Stage], where: str = "method") -> None:
         """Raise EvergaitError for options that cannot work on these stages."""
 

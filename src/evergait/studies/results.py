@@ -73,6 +73,16 @@ class Results:
         return Metrics(entry.run.ledgers, self.normaliser(entry.seed))
 
 
+def phase_label(condition: str, order: str, seed: int, stage: int, n_stages: int) -> str:
+    """A phase as people call it: its run, and the stream up to it.
+
+    >>> phase_label("shared", "Hopper > Swimmer > Walker2d", 0, stage=1, n_stages=3)
+    'shared, Hopper > Swimmer, seed 0'
+    """
+    learnt = order if n_stages == 1 else " > ".join(order.split(" > ")[: stage + 1])  # one stage may learn all tasks
+    return f"{condition}, {learnt}, seed {seed}"
+
+
 def order_name(stream: Sequence[str]) -> str:
     """The paper's way to write a stream.
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from evergait.config import Config
 from evergait.phases import Phase
 from evergait.studies.cells import Cell
+from evergait.studies.results import phase_label
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class Tree:
             for i, phase in enumerate(cell.phases):
                 name = phase.name
                 if name not in nodes:
-                    order = cell.order if len(cell.phases) == 1 else " > ".join(cell.order.split(" > ")[: i + 1])
-                    nodes[name] = Node(phase, cell.config, f"{cell.condition}, {order}, seed {cell.seed}")
+                    label = phase_label(cell.condition, cell.order, cell.seed, i, len(cell.phases))
+                    nodes[name] = Node(phase, cell.config, label)
         return Tree(nodes)
 
     @cached_property

@@ -1,12 +1,13 @@
 """Workers carry episodes to engines and bring outcomes back in row order."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
 from evergait.data import Family, require
-from evergait.engines import Episodes, Outcome
+from evergait.engines import Episodes, Limits, Outcome
 
 
 @dataclass
@@ -51,19 +52,27 @@ class Workers(Protocol):
 
 
 @dataclass(frozen=True)
-class WorkersChoice(Family):
+class WorkersChoice(Family, ABC):
     """A kind of workers and its options. It decides no bits, so it is no part of a run's config."""
 
     episode_seconds: float = 600.0
     """How long one episode of a Gymnasium environment may take before it is held to hang, and the run stops."""
+    making_seconds: float = 120.0
+    """How long a process may take to import and make such an environment."""
 
     def check(self) -> None:
         """Raise EvergaitError for options that cannot work, before anything is started."""
-        require(self.episode_seconds > 0, "workers.episode_seconds", self.episode_seconds, "above 0")
+        for name in ("episode_seconds", "making_seconds"):
+            require(getattr(self, name) > 0, f"workers.{name}", getattr(self, name), "above 0")
 
+    @property
+    def limits(self) -> Limits:
+        """What engines must know of these options."""
+        return Limits(self.episode_seconds, self.making_seconds)
+
+    @abstractmethod
     def start(self, n_threads: int) -> Workers:
         """Workers that are ready to run."""
-        raise NotImplementedError
 
     @contextmanager
     def shared(self, n_processes: int, n_threads: int) -> Iterator[Self]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from evergait.engines import Episodes, Outcome, get_engine, limited_engine
+from evergait.engines import Episodes, Limits, Outcome, get_engine, limited_engine
 from evergait.workers.base import Traffic, WorkersChoice
 
 
@@ -12,15 +12,15 @@ class LocalWorkers:
 
     name: ClassVar[str] = "local"
 
-    def __init__(self, n_threads: int, episode_seconds: float = WorkersChoice.episode_seconds) -> None:
+    def __init__(self, n_threads: int, limits: Limits = Limits()) -> None:  # noqa: B008 - a constant
         self.n_threads = n_threads
-        self._episode_seconds = episode_seconds
+        self._limits = limits
         self._used: set[str] = set()
 
     def run(self, engine: str, episodes: Episodes) -> Outcome:
         """Simulate every row."""
         self._used.add(engine)
-        return limited_engine(engine, self._episode_seconds).run(episodes, self.n_threads)
+        return limited_engine(engine, self._limits).run(episodes, self.n_threads)
 
     def traffic(self) -> Traffic:
         """Nothing travels."""
@@ -39,4 +39,4 @@ class Local(WorkersChoice, name="local"):
     def start(self, n_threads: int) -> LocalWorkers:
         """Nothing needs to be started."""
         self.check()
-        return LocalWorkers(n_threads, self.episode_seconds)
+        return LocalWorkers(n_threads, self.limits)

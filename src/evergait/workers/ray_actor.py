@@ -3,17 +3,17 @@
 import os
 import platform
 
-from evergait.engines import Episodes, limited_engine
+from evergait.engines import Episodes, Limits, limited_engine
 from evergait.types import EvergaitError
-from evergait.workers.versions import own_versions
+from evergait.versions import own_versions
 from evergait.workers.wire import pack_outcome, unpack_request
 
 
 class Actor:
     """Simulates ranges of rows of the latest request."""
 
-    def __init__(self, n_threads: int, episode_seconds: float) -> None:
-        self._n_threads, self._episode_seconds = n_threads, episode_seconds
+    def __init__(self, n_threads: int, limits: Limits) -> None:
+        self._n_threads, self._limits = n_threads, limits
         self._number = -1
         self._engine = ""
         self._episodes: Episodes | None = None
@@ -38,7 +38,7 @@ class Actor:
             if number != self._number or self._episodes is None:
                 raise RuntimeError("a range of rows came before its request")
             rows = self._episodes.rows(slice(begin, end))
-            engine = limited_engine(self._engine, self._episode_seconds)
+            engine = limited_engine(self._engine, self._limits)
             return pack_outcome(engine.run(rows, self._n_threads))
         except EvergaitError as error:
             return str(error)

@@ -16,10 +16,10 @@ from typing import Any, Literal
 import ray
 
 from evergait.types import EvergaitError
+from evergait.versions import difference, own_versions
 from evergait.workers.chunks import Chunk
 from evergait.workers.ray import Ray
 from evergait.workers.ray_actor import Actor
-from evergait.workers.versions import difference, own_versions
 
 ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """An actor's threads are the engine's; libraries must not add more."""
@@ -109,7 +109,7 @@ class Crew:
                 self.dismiss(member)
 
     def _hire(self) -> None:
-        member = Member(self._class.remote(self.options.actor_threads, self.options.episode_seconds))
+        member = Member(self._class.remote(self.options.actor_threads, self.options.limits))
         self.members.append(member)
         self._listen(member, None, member.handle.hello.remote())
 
