@@ -1,4 +1,4 @@
-"""The paper's numbers beside ours: fills in docs/reproduction.md from the ledgers in results/.
+"""The paper's numbers beside ours: fills in docs/reproduction.md and the README's table from the ledgers in results/.
 
 python benchmarks/reproduction.py [--skip-verify]
 
@@ -22,20 +22,32 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 from pages import DOCS, fill_in, rows  # noqa: E402
 
 from evergait.cli import main as evergait  # noqa: E402
+from evergait.metrics import Metrics  # noqa: E402
+from evergait.names import short  # noqa: E402
+from evergait.reference import paper_extrema, paper_single_task  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402
 from evergait.studies.cells import study_cells  # noqa: E402
 from evergait.studies.claims import claims_table  # noqa: E402
 from evergait.studies.curve_figures import draw_curves  # noqa: E402
 from evergait.studies.folder import load_results  # noqa: E402
+from evergait.studies.gather import Measure, Values, gather, later_interference  # noqa: E402
 from evergait.studies.results import Results  # noqa: E402
 from evergait.studies.style import SETTINGS, Picture, legend_below, panels  # noqa: E402
 from evergait.studies.table import Table  # noqa: E402
-from evergait.studies.tables import extrema_tables, runs_table, single_task_table, summary_table  # noqa: E402
+from evergait.studies.tables import extrema_tables, runs_table, single_task_table  # noqa: E402
 from evergait.studies.tree import Tree  # noqa: E402
 
 STUDY = ROOT / "results" / "paper"
 READINGS = ROOT / "results" / "readings"
 ORDER = "Hopper > Swimmer > Walker2d"
+REPLAY = ("replay-192", ORDER)
+DEFAULT_READING = "replay"
+HEADLINE = "Best return while the task was learnt → return after the last task (one seed)"
+MEANING = {
+    "shared": "nothing done against forgetting",
+    "replay-192": "replay, 25 % more episodes",
+    "distinct": "an output head per task",
+}
 CONDITIONS = ("single", "shared", "replay-192", "distinct")
 
 
@@ -83,6 +95,21 @@ def curves(results: Results) -> None:
     (DOCS / "reproduction.png").write_bytes(drawn["reproduction.png"])
 
 
+def headline(results: Results) -> str:
+    """What each condition reached and what it kept, for the README."""
+    tasks, lines = ORDER.split(" > "), []
+    for condition in CONDITIONS[1:]:
+        for entry in results.entries:
+            if entry.condition == condition and entry.run.is_done:
+                metrics = results.metrics(entry)
+                ledgers = metrics.ledgers
+                curves = [ledger.curve(metrics.task(stage)) for stage, ledger in enumerate(ledgers)]
+                ends = [float(ledgers[-1].curve(metrics.task(stage))[-1]) for stage in range(len(ledgers))]
+                cells = [f"{curve.max():.0f} → {end:.0f}" for curve, end in zip(curves, ends, strict=True)]
+                lines.append((MEANING[condition], *cells, metrics.average_backward_transfer()))
+    return markdown(Table("headline", HEADLINE, ("", *tasks, "avg BWT"), tuple(lines)))
+
+
 def verified() -> str:
     """The last evaluation of every phase, played again by `evergait verify`."""
     out = io.StringIO()
@@ -111,12 +138,64 @@ def cost(results: Results) -> str:
     )
 
 
+def distance(metrics: Metrics) -> float:
+    """How far a run is from the paper's replay on this order: mean |ours - paper| / the paper's R*, over the best
+    evaluation of every task learnt so far in every phase, and the worst of every task learnt before it.
+    """
+    published = {(int(r["step"]), r["task"]): r for r in paper_extrema() if (r["condition"], r["order"]) == REPLAY}
+    found = []
+    for stage, ledger in enumerate(metrics.ledgers):
+        for learnt in range(stage + 1):
+            task = metrics.task(learnt)
+            paper, curve = published[stage + 1, short(task)], ledger.curve(task) / paper_single_task()[task]
+            found.append(abs(curve.max() - float(paper["max_return"]) / paper_single_task()[task]))
+            if learnt < stage:
+                found.append(abs(curve.min() - float(paper["min_return"]) / paper_single_task()[task]))
+    return float(np.mean(found))
+
+
+def best_return(stage: int) -> Measure:
+    """The best evaluation of a stage's own task, as a return."""
+    return lambda metrics: float(metrics.ledgers[stage].curve(metrics.task(stage)).max())
+
+
+def in_words(values: Values, digits: int) -> str:
+    """An estimate and its interval."""
+    low, high = values.interval or (float("nan"), float("nan"))
+    return f"{values.estimate:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def verdict(change: Values) -> str:
+    """Whether a reading is nearer to the paper than the default is, on the same seeds."""
+    low, high = change.interval or (float("-inf"), float("inf"))
+    return "nearer" if high < 0 else "farther" if low > 0 else "no clear difference"
+
+
 def readings() -> str:
-    """One reading at a time: final R̂, BWT and Int over seeds."""
+    """One reading at a time: final R̂, BWT and Int over seeds, what each task came to, and how far from the paper."""
     if not (READINGS / "study.json").exists():
         return "Not trained yet: `evergait study run readings --out results/readings`."
     results = load_results(READINGS)
-    return markdown(summary_table(results), single_task_table(results))
+    columns: dict[str, tuple[Measure, int]] = {
+        "final R̂": (Metrics.average_performance, 2),
+        "avg BWT": (Metrics.average_backward_transfer, 2),
+        "Int": (later_interference, 2),
+        **{f"best {task}": (best_return(stage), 0) for stage, task in enumerate(ORDER.split(" > "))},
+        "distance": (distance, 3),
+    }
+    table_rows = []
+    for condition in results.conditions:
+        values = {name: gather(results, condition, measure) for name, (measure, _) in columns.items()}
+        if not values["distance"].seeds:
+            continue
+        cells = [in_words(values[name], digits) for name, (_, digits) in columns.items()]
+        change = values["distance"] - gather(results, DEFAULT_READING, distance)
+        is_compared = condition not in (DEFAULT_READING, "naive")
+        last = verdict(change) if is_compared else "the default" if condition == DEFAULT_READING else "–"
+        table_rows.append((condition, *cells, last, len(values["distance"].seeds)))
+    names = ("reading", *columns, "than the default", "seeds")
+    caption = "Interquartile mean over seeds with bootstrap 95 % interval"
+    return markdown(Table("readings", caption, names, tuple(table_rows)), single_task_table(results))
 
 
 def main() -> None:
@@ -137,6 +216,7 @@ def main() -> None:
     if not options.skip_verify:
         blocks["verified"] = verified()
     fill_in("reproduction.md", blocks)
+    fill_in("../README.md", {"headline": headline(results)})
 
 
 if __name__ == "__main__":
