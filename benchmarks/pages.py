@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+from evergait.studies.gather import Values
+from evergait.studies.table import Table
+
 DOCS = Path(__file__).parent.parent / "docs"
 
 
@@ -27,6 +30,21 @@ def rows(page: str, name: str) -> list[list[str]]:
     found = re.search(_pattern(name), (DOCS / page).read_text(), flags=re.DOTALL)
     lines = [line for line in (found[2] if found else "").splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def markdown(*tables: Table) -> str:
+    """Tables one after the other, those without a row left out."""
+    return "\n".join(table.to_markdown() for table in tables if table.rows).strip()
+
+
+def with_interval(values: Values, digits: int) -> str:
+    """An estimate over seeds, and its interval where there is one."""
+    if not values.values.size:
+        return "–"
+    interval = values.interval
+    return f"{values.estimate:.{digits}f}" + (
+        f" [{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]" if interval else ""
+    )
 
 
 def _pattern(name: str) -> str:

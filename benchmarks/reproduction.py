@@ -19,7 +19,7 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from pages import DOCS, fill_in, rows  # noqa: E402
+from pages import DOCS, fill_in, markdown, rows, with_interval  # noqa: E402
 
 from evergait.cli import main as evergait  # noqa: E402
 from evergait.metrics import Metrics  # noqa: E402
@@ -58,11 +58,6 @@ def pilot() -> Results:
         e for e in all_of_it.entries if e.condition in CONDITIONS and (e.order == ORDER or e.condition == "single")
     ]
     return Results(all_of_it.title, all_of_it.path, tuple(entries), all_of_it.description)
-
-
-def markdown(*tables: Table) -> str:
-    """Tables one after the other, those without a row left out."""
-    return "\n".join(table.to_markdown() for table in tables if table.rows).strip()
 
 
 def state(results: Results) -> str:
@@ -159,12 +154,6 @@ def best_return(stage: int) -> Measure:
     return lambda metrics: float(metrics.ledgers[stage].curve(metrics.task(stage)).max())
 
 
-def in_words(values: Values, digits: int) -> str:
-    """An estimate and its interval."""
-    low, high = values.interval or (float("nan"), float("nan"))
-    return f"{values.estimate:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
-
-
 def verdict(change: Values) -> str:
     """Whether a reading is nearer to the paper than the default is, on the same seeds."""
     low, high = change.interval or (float("-inf"), float("inf"))
@@ -188,7 +177,7 @@ def readings() -> str:
         values = {name: gather(results, condition, measure) for name, (measure, _) in columns.items()}
         if not values["distance"].seeds:
             continue
-        cells = [in_words(values[name], digits) for name, (_, digits) in columns.items()]
+        cells = [with_interval(values[name], digits) for name, (_, digits) in columns.items()]
         change = values["distance"] - gather(results, DEFAULT_READING, distance)
         is_compared = condition not in (DEFAULT_READING, "naive")
         last = verdict(change) if is_compared else "the default" if condition == DEFAULT_READING else "–"
