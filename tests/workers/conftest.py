@@ -140,7 +140,7 @@ class Commands:
         """All that commands have started and that lives."""
         return processes_with(self._mark)
 
-    def until_nothing_is_left(self, seconds: float = 30, but_agents: bool = False) -> None:
+    def until_nothing_is_left(self, but_agents: bool = False) -> None:
         """Neither processes nor shared memory stay behind; or none but agents of Ray's own, which try for a minute to
         tell a dead cluster of its death.
         """
@@ -151,7 +151,7 @@ class Commands:
             except OSError:
                 return True  # it is gone
 
-        self.until(lambda: not [p for p in self.processes() if not (but_agents and is_agent(p))], seconds)
+        self.until(lambda: not [p for p in self.processes() if not (but_agents and is_agent(p))])
         assert self._shared_memory() <= self._before
 
     @staticmethod

@@ -119,7 +119,7 @@ def test_a_study_in_two_processes_stops_whole_and_goes_on(
     os.killpg(process.pid, number) if is_for_all else process.send_signal(number)
     assert process.wait(120) == (-number if number == signal.SIGKILL else 128 + number), commands.said()
     assert (SAFE in commands.said()) == (number != signal.SIGKILL)
-    commands.until_nothing_is_left(seconds=120)
+    commands.until_nothing_is_left()
     hashes = []
     for folder in (out, tmp_path / "local"):
         results = run_study(path, folder, seeds=1, threads=1, artifacts=False)
