@@ -1,7 +1,6 @@
 """Environments of a careless user: each misbehaves in its own way."""
 
 import os
-import sys
 import time
 
 import gymnasium
@@ -17,8 +16,10 @@ class Careless(gymnasium.Env):
     def __init__(self, fault: str = "") -> None:
         self.fault = fault
         self.n_steps, self.bad = 0, False
-        if fault == "making" and "evergait.engines.gymnasium_worker" in sys.modules:
+        if fault == "making" and os.environ["CARELESS_PARENT"] != str(os.getpid()):
             time.sleep(3600)  # where it is to be simulated, not where it is only looked at
+        if fault == "unmakable":
+            raise ZeroDivisionError("no such motor")
 
     def misbehave(self) -> None:
         """What the fault does to the process."""
@@ -67,5 +68,5 @@ class Strange(Careless):
 
 for fault in ("raise", "hang", "die"):
     gymnasium.register(f"Broken-{fault}-v0", Broken, kwargs={"fault": fault})
-for fault in ("raise", "hang", "die", "making", "nan", "inf", "-inf", "overflow", "observation", ""):
+for fault in ("raise", "hang", "die", "making", "unmakable", "nan", "inf", "-inf", "overflow", "observation", ""):
     gymnasium.register(f"Strange{fault.title()}-v0", Strange, kwargs={"fault": fault})

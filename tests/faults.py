@@ -42,8 +42,11 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 def children(parent: int | str = "self") -> list[int]:
     """Processes that a process has started and not waited for."""
-    tasks = Path(f"/proc/{parent}/task").iterdir()
-    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    found = []
+    for task in Path(f"/proc/{parent}/task").iterdir():
+        with suppress(OSError):  # the thread has ended
+            found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def evergait(*arguments: object, **options: Any) -> subprocess.Popen[str]:

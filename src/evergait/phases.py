@@ -1,5 +1,6 @@
 """Phases of a run: what decides their bits, and training the ones that a store does not have yet."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from evergait.engines import engine_name
 from evergait.evaluate import Evaluator
 from evergait.methods import Stage
 from evergait.policy import Policy, Statistics
+from evergait.signals import interruptible
 from evergait.state import State
 from evergait.store import PhaseFolder, PhaseStore, identity_hash
 from evergait.train import Observer, Trainer
@@ -20,6 +22,8 @@ from evergait.workers import Workers
 
 ALGORITHM = 1
 """Raised only when the same settings give other bits than before."""
+WAIT_SECONDS = 0.2
+"""Between looks at a phase that another process trains."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +89,9 @@ class PhaseTrainer:
         folder = self.store.folder(phase.name)
         if folder.is_done():
             folder.tidy()
+        is_waiting = False
         while not folder.is_done():
-            with self.store.writing(phase.identity, wait=False) as writer:
+            with self.store.writing(phase.identity) as writer:
                 if writer:
                     trainer = self._trainer()
                     state = trainer.train(phase.stage, self._start(phase, trainer.policy), writer)
@@ -97,9 +102,11 @@ class PhaseTrainer:
                     }
                     writer.finish(state.result(), state.metadata(), progress)
                     break
-            on_wait()
-            with self.store.writing(phase.identity):
-                pass
+            if not is_waiting:
+                on_wait()
+            is_waiting = True
+            with interruptible():
+                time.sleep(WAIT_SECONDS)
         folder.tidy()
         return folder
 

@@ -30,10 +30,10 @@ _pending = _Pending()
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
+    _pending.number = number
     if _pending.may_raise:
         _pending.may_raise = False
-        raise Stop(number)
-    _pending.number = number
+        raise Stop(number)  # where Python ignores exceptions, as in a finalizer, it surfaces at the next place
 
 
 @contextlib.contextmanager
@@ -67,5 +67,8 @@ def interruptible() -> Iterator[None]:
     _pending.may_raise = True
     try:
         yield
+    except Stop:
+        _pending.number = 0
+        raise
     finally:
         _pending.may_raise = False

@@ -203,11 +203,11 @@ class PhaseStore:
         return PhaseFolder(self.root / name)
 
     @contextlib.contextmanager
-    def writing(self, identity: Mapping[str, Any], wait: bool = True) -> Iterator[PhaseWriter | None]:
-        """Make or reopen a phase and hold its lock; yields None if it is done, or if it is busy and we do not wait."""
+    def writing(self, identity: Mapping[str, Any]) -> Iterator[PhaseWriter | None]:
+        """Make or reopen a phase and hold its lock; yields None if it is done, or if somebody else holds the lock."""
         folder = self.folder(identity_hash(identity))
         make_own_folder(folder.path)
-        with locked(folder.path / "lock", wait) as ours:
+        with locked(folder.path / "lock", wait=False) as ours:
             if not ours or folder.is_done():
                 yield None
                 return

@@ -155,11 +155,12 @@ class Trainer:
         if writer.resumed:
             state = self.resume(start, writer)
         else:
-            randoms = self.evaluator.random_policies() if stage.index == 0 else {}
+            with interruptible():
+                randoms = self.evaluator.random_policies() if stage.index == 0 else {}
+                state, record = self.evaluate(stage, self.look_back(stage, start))
             names = tuple(task.name for task in self.policy.tasks)
             learning = tuple(task.name for task in stage.tasks)
             writer.append(header_line(Ledger(stage.index, learning, names, randoms)))
-            state, record = self.evaluate(stage, self.look_back(stage, start))
             writer.append(record_line(record))
         for observer in self.observers:
             observer.phase_started(stage, state.generation)

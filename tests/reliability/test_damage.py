@@ -163,13 +163,15 @@ def test_the_files_of_status(finished_study: Path, tmp_path: Path, name: str) ->
         write_json(tmp_path / "study" / name, {"0123": "no reason"})
     try_damages(tmp_path / "study", look_at_status, 10, tmp_path)
     file = tmp_path / "study" / name
-    content = file.read_bytes()
+    content, expected = file.read_bytes(), look_at_status(tmp_path / "study")
     for place in range(0, len(content), max(1, len(content) // 40)):
         file.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
         try:
-            look_at_status(tmp_path / "study")
+            seen = look_at_status(tmp_path / "study")
         except EvergaitError as error:
             assert name in str(error)  # noqa: PT017
+        else:
+            assert seen == expected, place
     file.write_bytes(content)
 
 

@@ -1,5 +1,6 @@
 """What a user's environment may do to a run: it goes on and counts it, or stops with the environment's own words."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,7 @@ NUMBERS = ("nan", "inf", "-inf", "overflow", "observation")
 @pytest.fixture(autouse=True)
 def _careless_environments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(HERE))
+    monkeypatch.setenv("CARELESS_PARENT", str(os.getpid()))
 
 
 def strange(fault: str, **changes: object) -> Config:
@@ -86,6 +88,16 @@ def test_no_environment_holds_a_run(tmp_path: Path) -> None:
     for fault, n_threads, turn in turns:
         fails(fault, tmp_path / f"{fault}{n_threads}{turn}", n_threads)
     write_counts("environments", len(turns), 0, "stopped with the environment's own words, no process left")
+
+
+def test_an_environment_that_cannot_be_made_is_refused_with_its_own_words(
+    ask: Callable[..., tuple[int, str]], tmp_path: Path
+) -> None:
+    (tmp_path / "c.toml").write_text(strange("unmakable").to_toml())
+    code, output = ask("train", "--config", tmp_path / "c.toml", "--out", tmp_path / "run")
+    assert code == 2
+    assert "it cannot be made: ZeroDivisionError: no such motor" in output
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_time_an_episode_may_take_is_a_setting(ask: Callable[..., tuple[int, str]], tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """SIGKILL at any moment, and at every system call: the same command again ends with the same bytes."""
 
+import json
 import os
 import random
 import signal
@@ -15,11 +16,19 @@ from evergait.studies.commands import run_study
 BEFORE, AFTER, TORN = -1, -2, -3
 
 
+def saved(out: Path) -> dict[str, int]:
+    """How far every phase is in the store."""
+    files = out.rglob("progress.json")
+    return {file.parent.name: json.loads(file.read_text())["generation"] for file in files}
+
+
 def kill_at_random_moments(forks: Forks, command: tuple[object, ...], seconds: float, chance: random.Random) -> int:
     """The same command again and again, each time killed after at most so many seconds, until it ends by itself.
 
-    The seconds grow a little each time: on a crowded machine a process would otherwise never get anywhere.
+    What was saved is never lost again, which the bytes at the end do not tell. The seconds grow a little each time: on
+    a crowded machine a process would otherwise never get anywhere.
     """
+    out, before = Path(str(command[2])), dict[str, int]()
     n_killed = 0
     while True:
         process = forks.start(*command)
@@ -32,6 +41,9 @@ def kill_at_random_moments(forks: Forks, command: tuple[object, ...], seconds: f
             return n_killed
         assert code == -signal.SIGKILL
         n_killed += 1
+        now = saved(out)
+        assert all(now[phase] >= generation for phase, generation in before.items())
+        before = now
 
 
 @pytest.mark.parametrize("n_kills", [8, pytest.param(200, marks=pytest.mark.prove)])

@@ -15,7 +15,9 @@ from small import tiny_config
 
 from evergait.config import Config, Evaluation
 from evergait.methods import Naive
+from evergait.phases import plan_phases
 from evergait.run import train
+from evergait.store import PhaseStore
 
 SECONDS = 10.0
 """Within which a command must have ended."""
@@ -79,6 +81,37 @@ def stop_once(folder: Path, config: Config, numbers: tuple[int, ...], chance: ra
 @pytest.mark.parametrize(("engine", "numbers"), [("threads", SIGNALS[1]), ("processes", SIGNALS[2])])
 def test_a_run_stops_at_a_safe_point(tmp_path: Path, engine: str, numbers: tuple[int, ...]) -> None:
     stop_once(tmp_path, CONFIGS[engine], numbers, random.Random(1))
+
+
+def handles(process: int, number: int) -> bool:
+    """Whether a process has a handler for a signal."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    (caught,) = (line.split()[1] for line in lines if line.startswith("SigCgt"))
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
+def stops_without_a_checkpoint(folder: Path, config: Config) -> None:
+    """Stop a run that has begun a phase and not trained in it."""
+    (folder / "c.toml").write_text(config.to_toml())
+    process = evergait("train", "--config", folder / "c.toml", "--out", folder / "run", start_new_session=True)
+    wait_until(lambda: process.poll() is not None or handles(process.pid, signal.SIGTERM))
+    time.sleep(1.0)
+    process.terminate()
+    output, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 143, output
+    assert "run the same command again to go on" in output
+
+
+def test_a_run_that_waits_for_another_stops(tmp_path: Path) -> None:
+    store, config = PhaseStore(tmp_path / "run" / "phases"), CONFIGS["threads"]
+    with store.writing(plan_phases(config)[0].identity) as writer:
+        assert writer
+        stops_without_a_checkpoint(tmp_path, config)
+
+
+def test_a_run_stops_before_its_first_generation(tmp_path: Path) -> None:
+    evaluation = Evaluation(every=1, episodes=1000, random_policies=1000)
+    stops_without_a_checkpoint(tmp_path, tiny_config(engine="mujoco", evaluation=evaluation))
 
 
 @pytest.mark.prove

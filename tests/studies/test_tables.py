@@ -174,6 +174,8 @@ def test_every_published_number_is_beside_ours() -> None:
     roles = find_roles(results)
     assert roles.middle_replay == "replay-192"
     assert roles.multitask == ("multitask-shared", "multitask-separate")
+    twice = (*results.entries, *(replace(e, condition="other") for e in results.entries if e.condition == "replay-12"))
+    assert find_roles(replace(results, entries=twice)).replay == roles.replay  # no budget of its own
 
 
 def test_claims_need_seeds_and_conditions(trained: Results) -> None:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -205,9 +206,11 @@ def check_rendering() -> list[Finding]:
     """Whether robots without a plane can be filmed: a picture is drawn, in a process that may crash."""
     code = "import mujoco; mujoco.Renderer(mujoco.MjModel.from_xml_string('<mujoco/>'), 8, 8).close()"
     environment = {**os.environ, "MUJOCO_GL": "egl"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False)  # noqa: S603
-    if done.returncode == 0:
-        return [Finding("rendering", "EGL works")]
+    command = [sys.executable, "-c", code]
+    with suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=60)  # noqa: S603
+        if done.returncode == 0:
+            return [Finding("rendering", "EGL works")]
     mend = "apt-get install libegl1 libegl-mesa0 libgl1-mesa-dri (only for films of Ant, Humanoid and the like)"
     return [Finding("rendering", "no OpenGL", "note", mend)]
 

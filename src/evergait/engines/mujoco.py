@@ -40,7 +40,7 @@ class MujocoEngine:
         # Two flights share the threads, so that one's policy and rewards are computed while the other's physics are.
         n_flights = min(2, n_threads, n)
         n_slots = min(-(-self._n_slots // n_flights), -(-n // n_flights))
-        # Each has threads of its own, which must not outlive the request: others will compute then.
+        # Each has threads of its own, which end with the request: after it, the gradient needs the processors.
         flights = [
             Flight(Simulation(episodes.task, n_slots, (n_threads + i) // n_flights), rows, n_slots)
             for i in range(n_flights)

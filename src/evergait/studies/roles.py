@@ -16,7 +16,7 @@ class Roles:
     naive: tuple[str, ...]
     """Sequential ES with a shared head."""
     replay: tuple[str, ...]
-    """Joint replay with a shared head, rising with the budget."""
+    """Joint replay with a shared head, rising with the budget; of several with one budget, the first of the study."""
     distinct: tuple[str, ...]
     """Sequential ES with a head per task."""
     multitask: tuple[str, ...]
@@ -49,7 +49,10 @@ def find_roles(results: Results) -> Roles:
     def called(reference: str) -> tuple[str, ...]:
         return tuple(name for name in results.conditions if reference_condition(configs[name]) == reference)
 
-    replay = [name for name in results.conditions if reference_condition(configs[name]).startswith("replay-")]
+    budgets: dict[str, str] = {}
+    for name in results.conditions:
+        budgets.setdefault(reference_condition(configs[name]), name)
+    replay = [name for reference, name in budgets.items() if reference.startswith("replay-")]
     return Roles(
         naive=called("shared"),
         replay=tuple(sorted(replay, key=lambda name: budget_share(configs[name]))),

@@ -97,3 +97,5 @@ def make(task: Task) -> gymnasium.Env[object, object]:
         ) from error
     except (gymnasium.error.Error, ImportError) as error:
         raise EvergaitError(f"task {task.name!r}: Gymnasium cannot make it: {error}") from error
+    except Exception as error:  # the environment's own
+        raise EvergaitError(f"task {task.name!r}: it cannot be made: {type(error).__name__}: {error}") from error
