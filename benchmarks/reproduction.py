@@ -118,7 +118,7 @@ def kept(results: Results) -> Table:
         "at the end, ours",
     )
     return Table(
-        "kept", "Best return while a task was learnt, and its range in the last phase", columns, tuple(table_rows)
+        "kept", "Best return while a task was learnt, and its range in the last phase", columns, tuple(table_rows), 0
     )
 
 

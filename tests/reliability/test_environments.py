@@ -100,15 +100,19 @@ def test_an_environment_that_cannot_be_made_is_refused_with_its_own_words(
     assert not (tmp_path / "run").exists()
 
 
-def test_the_time_an_episode_may_take_is_a_setting(ask: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
-    (tmp_path / "c.toml").write_text(strange("hang").to_toml())
-    arguments = ("train", "--config", tmp_path / "c.toml", "--out", tmp_path / "run", "--workers.episode-seconds")
+@pytest.mark.parametrize(("fault", "setting"), [("hang", "episode-seconds"), ("making", "making-seconds")])
+def test_the_time_that_an_environment_may_take_is_a_setting(
+    ask: Callable[..., tuple[int, str]], tmp_path: Path, fault: str, setting: str
+) -> None:
+    (tmp_path / "c.toml").write_text(strange(fault).to_toml())
+    arguments = ("train", "--config", tmp_path / "c.toml", "--out", tmp_path / "run", f"--workers.{setting}")
     code, output = ask(*arguments, "0.5")
     assert code == 2
     assert "has taken more than 0.5 s" in output
+    assert f"--workers.{setting}" in output
     code, output = ask(*arguments, "0")
     assert code == 2
-    assert "workers.episode_seconds: is 0.0; it must be above 0" in output
+    assert f"workers.{setting.replace('-', '_')}: is 0.0; it must be above 0" in output
 
 
 def test_a_theta_that_leaves_the_numbers_is_an_error(tmp_path: Path) -> None:
