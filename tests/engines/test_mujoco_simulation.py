@@ -1,12 +1,16 @@
 """Divergence, failures and silence of the batched simulation."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import mujoco
 import numpy as np
 import pytest
+from faults import wait_until
 from mujoco.batch import SimulationError
 
+from evergait.engines import Episodes
+from evergait.engines.mujoco import MujocoEngine
 from evergait.engines.mujoco_library import library
 from evergait.engines.mujoco_simulation import Simulation
 from evergait.tasks import Task
@@ -66,3 +70,13 @@ def test_quiet_is_only_quiet_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert not diverge()
     assert library().mju_getLogConfig().file
     assert diverge()
+
+
+def test_threads_end_with_a_request(episodes: Callable[..., Episodes]) -> None:
+    def threads() -> int:
+        return len(list(Path("/proc/self/task").iterdir()))
+
+    engine, before = MujocoEngine(), threads()
+    for _ in range(3):
+        engine.run(episodes("Ant-v5", horizon=2), 5)
+    wait_until(lambda: threads() <= before)
