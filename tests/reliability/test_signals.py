@@ -94,10 +94,14 @@ def stops_without_a_checkpoint(folder: Path, config: Config) -> None:
     """Stop a run that has begun a phase and not trained in it."""
     (folder / "c.toml").write_text(config.to_toml())
     process = evergait("train", "--config", folder / "c.toml", "--out", folder / "run", start_new_session=True)
-    wait_until(lambda: process.poll() is not None or handles(process.pid, signal.SIGTERM))
-    time.sleep(1.0)
-    process.terminate()
-    output, _ = process.communicate(timeout=SECONDS)
+    try:
+        wait_until(lambda: process.poll() is not None or handles(process.pid, signal.SIGTERM))
+        time.sleep(1.0)
+        process.terminate()
+        output, _ = process.communicate(timeout=SECONDS)
+    finally:
+        process.kill()
+        process.wait()
     assert process.returncode == 143, output
     assert "run the same command again to go on" in output
 
