@@ -274,7 +274,8 @@ def main() -> None:
         blocks["verified"] = verified()
     fill_in("reproduction.md", blocks)
     fill_in("../README.md", {"headline": headline(results)})
-    evergait(["report", str(STUDY), "--output", str(DOCS / "reproduction.html")])
+    with contextlib.chdir(ROOT):  # the page names the folder as it is named here
+        evergait(["report", str(STUDY.relative_to(ROOT)), "--output", str(DOCS / "reproduction.html")])
 
 
 if __name__ == "__main__":

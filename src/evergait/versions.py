@@ -25,7 +25,7 @@ def difference(here: Mapping[str, str], there: Mapping[str, str], where: str) ->
 
 
 def versions() -> dict[str, str]:
-    """Those, the platform, and the vector instructions in use."""
+    """Versions of all that decides bits, the platform, and the vector instructions in use."""
     return {
         **own_versions(),
         "platform": f"{platform.system()} {platform.machine()}",

@@ -55,9 +55,9 @@ class Workers(Protocol):
 class WorkersChoice(Family, ABC):
     """A kind of workers and its options. It decides no bits, so it is no part of a run's config."""
 
-    episode_seconds: float = 600.0
+    episode_seconds: float = Limits().episode
     """How long one episode of a Gymnasium environment may take before it is held to hang, and the run stops."""
-    making_seconds: float = 120.0
+    making_seconds: float = Limits().making
     """How long a process may take to import and make such an environment."""
 
     def check(self) -> None:
