@@ -2,9 +2,14 @@
 
 import os
 import time
+from pathlib import Path
 
 import gymnasium
 import numpy as np
+
+COMMAND = Path("/proc/self/cmdline").read_text()
+IS_ASKED, IS_SIMULATED = ("evergait." + module in COMMAND for module in ("tasks.process", "engines.gymnasium_worker"))
+"""What the process that imports this is there for."""
 
 
 class Careless(gymnasium.Env):
@@ -16,18 +21,20 @@ class Careless(gymnasium.Env):
     def __init__(self, fault: str = "") -> None:
         self.fault = fault
         self.n_steps, self.bad = 0, False
-        if fault == "making" and os.environ["CARELESS_PARENT"] != str(os.getpid()):
-            time.sleep(3600)  # where it is to be simulated, not where it is only looked at
+        if (fault == "making" and IS_SIMULATED) or (fault == "asking" and IS_ASKED):
+            time.sleep(3600)
+        if fault == "dying" and IS_ASKED:
+            os._exit(7)
         if fault == "unmakable":
             raise ZeroDivisionError("no such motor")
 
-    def misbehave(self) -> None:
+    def misbehave(self, fault: str) -> None:
         """What the fault does to the process."""
-        if self.fault == "raise":
+        if fault == "raise":
             raise ZeroDivisionError("the joint is missing")
-        if self.fault == "hang":
+        if fault == "hang":
             time.sleep(3600)
-        if self.fault == "die":
+        if fault == "die":
             os._exit(7)
 
 
@@ -42,7 +49,7 @@ class Broken(Careless):
     def step(self, action: np.ndarray) -> tuple:
         self.n_steps += 1
         if self.bad and self.n_steps == 2:
-            self.misbehave()
+            self.misbehave(self.fault)
         return np.zeros(2, np.float32), 1.0, self.n_steps == 3, False, {}
 
 
@@ -52,6 +59,8 @@ class Strange(Careless):
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple:
         super().reset(seed=seed)
         self.n_steps, self.bad = 0, False
+        if IS_ASKED:  # a question is followed by no episode, except to record it
+            self.misbehave(self.fault.removeprefix("recording-"))
         return self.np_random.uniform(-1, 1, 2).astype(np.float32), {}
 
     def step(self, action: np.ndarray) -> tuple:
@@ -59,7 +68,7 @@ class Strange(Careless):
         self.bad |= self.n_steps == 1 and bool(action[0] > 0)
         reward, observation = float(action[0]), self.np_random.uniform(-1, 1, 2).astype(np.float32)
         if self.bad and self.n_steps >= 2:
-            self.misbehave()
+            self.misbehave(self.fault)
             if self.fault == "observation":
                 observation = np.full(2, np.nan, np.float32)
             reward = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf, "overflow": 1.7e308}.get(self.fault, reward)
@@ -68,5 +77,7 @@ class Strange(Careless):
 
 for fault in ("raise", "hang", "die"):
     gymnasium.register(f"Broken-{fault}-v0", Broken, kwargs={"fault": fault})
-for fault in ("raise", "hang", "die", "making", "unmakable", "nan", "inf", "-inf", "overflow", "observation", ""):
+RECORDING = ("recording-raise", "recording-hang", "recording-die")
+FAULTS = ("raise", "hang", "die", "making", "asking", "dying", "unmakable", *RECORDING)
+for fault in (*FAULTS, "nan", "inf", "-inf", "overflow", "observation", ""):
     gymnasium.register(f"Strange{fault.title()}-v0", Strange, kwargs={"fault": fault})

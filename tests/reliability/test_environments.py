@@ -1,7 +1,7 @@
 """What a user's environment may do to a run: it goes on and counts it, or stops with the environment's own words."""
 
-import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +11,21 @@ from small import tiny_config
 
 from evergait import EvergaitError, train
 from evergait.config import Config
-from evergait.methods import Naive
+from evergait.methods import Collection, Distill, Naive
 from evergait.optimizers import Optimizer
 from evergait.shaping import SHAPINGS
 from evergait.workers import Local
 
 HERE = Path(__file__).parent.parent
+KEEPING = Distill(collection=Collection(episodes=2))
 NUMBERS = ("nan", "inf", "-inf", "overflow", "observation")
 
 
 @pytest.fixture(autouse=True)
 def _careless_environments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(HERE))
-    monkeypatch.setenv("CARELESS_PARENT", str(os.getpid()))
+    for kind in ("MAKING", "EPISODE"):
+        monkeypatch.setenv(f"EVERGAIT_{kind}_SECONDS", "60")  # and back to what it was, for limits apply to a process
 
 
 def strange(fault: str, **changes: object) -> Config:
@@ -60,19 +62,32 @@ WORDS = {
     "die": ["ended its process (exit code 7)"],
     "hang": ["has taken more than 1 s", "--workers.episode-seconds"],
     "making": ["making the environment", "has taken more than 2 s", "--workers.making-seconds"],
+    "asking": ["making the environment", "has taken more than 2 s", "--workers.making-seconds"],
+    "dying": ["making the environment", "ended its process (exit code 7)"],
+    "recording-raise": ["ZeroDivisionError: the joint is missing"],
+    "recording-hang": ["recording 2 episodes", "has taken more than 10 s", "--workers.episode-seconds"],
+    "recording-die": ["recording 2 episodes ended its process (exit code 7)"],
+}
+LIMITS = {
+    "hang": {"episode_seconds": 1.0},
+    "making": {"making_seconds": 2.0},
+    "asking": {"making_seconds": 2.0},
+    "recording-hang": {"episode_seconds": 1.0, "making_seconds": 8.0},
 }
 
 
 def fails(fault: str, out: Path, n_threads: int) -> None:
     """A run on a failing environment stops, says why, and leaves no process behind."""
     before = children()
-    limits = {"hang": {"episode_seconds": 1.0}, "making": {"making_seconds": 2.0}}
-    workers = Local(**limits.get(fault, {})).start(n_threads)
+    config = strange(fault)
+    if fault.startswith("recording"):  # what is kept of a task is recorded when the next one begins
+        config = replace(config, stream=(*config.stream, *strange("").stream), method=KEEPING)
+    workers = Local(**LIMITS.get(fault, {})).start(n_threads)
     with pytest.raises(EvergaitError) as caught:
-        train(strange(fault), out, workers=workers)
+        train(config, out, workers=workers)
     for word in ["careless_environments:", *WORDS[fault]]:
         assert word in str(caught.value)
-    assert "seed" in str(caught.value) or fault == "making"
+    assert "seed" in str(caught.value) or fault not in ("raise", "hang", "die")
     workers.close()
     assert set(children()) <= set(before)
 
@@ -100,15 +115,18 @@ def test_an_environment_that_cannot_be_made_is_refused_with_its_own_words(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(("fault", "setting"), [("hang", "episode-seconds"), ("making", "making-seconds")])
+@pytest.mark.parametrize(
+    ("fault", "setting"), [("hang", "episode-seconds"), ("making", "making-seconds"), ("asking", "making-seconds")]
+)
 def test_the_time_that_an_environment_may_take_is_a_setting(
     ask: Callable[..., tuple[int, str]], tmp_path: Path, fault: str, setting: str
 ) -> None:
     (tmp_path / "c.toml").write_text(strange(fault).to_toml())
     arguments = ("train", "--config", tmp_path / "c.toml", "--out", tmp_path / "run", f"--workers.{setting}")
-    code, output = ask(*arguments, "0.5")
+    code, output = ask(*arguments, "3")
     assert code == 2
-    assert "has taken more than 0.5 s" in output
+    assert "has taken more than 3 s" in output
+    assert (tmp_path / "run").exists() == (fault != "asking")
     assert f"--workers.{setting}" in output
     code, output = ask(*arguments, "0")
     assert code == 2

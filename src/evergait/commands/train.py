@@ -18,6 +18,7 @@ from evergait.optimizers import Optimizer
 from evergait.progress import Progress
 from evergait.run import Run, check_threads, open_folder, train
 from evergait.signals import Stop, interruptible, stop_at_safe_points
+from evergait.state import Position
 from evergait.train import Observer
 from evergait.workers import Local, Traffic, WorkersChoice
 
@@ -53,6 +54,8 @@ class Train:
     def run(self) -> int:
         """Train, with progress; return the exit code."""
         config = self.settings
+        self.workers.check()
+        self.workers.limits.apply()
         config.check()
         already = (self.out / "run.json").exists() and Run.load(self.out)
         if already and already.config == config and already.is_done:
@@ -60,7 +63,6 @@ class Train:
             print_run(already)
             return 0
         n_threads = check_threads(self.threads)
-        self.workers.check()
         open_folder(config, self.out, self.store or self.out / "phases")
         with ExitStack() as stack:
             stack.enter_context(stop_at_safe_points())  # a second signal must not cut the closing short
@@ -100,10 +102,10 @@ class GenerationCounter:
     def __init__(self) -> None:
         self.n_generations = 0
 
-    def phase_started(self, stage: Stage, generation: int) -> None:
+    def phase_started(self, stage: Stage, at: Position) -> None:
         """Not counted."""
 
-    def generation_done(self, stage: Stage, generation: int, n_steps: int) -> None:
+    def generation_done(self, stage: Stage, at: Position) -> None:
         """One more."""
         self.n_generations += 1
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from evergait.policy import Network
 from evergait.random import Noise
-from evergait.tasks import Task
+from evergait.tasks import MAKING_SECONDS, Task
+from evergait.tasks.process import be_patient
 from evergait.types import Bool, Float32, Float64, Int32, UInt32
 
 
@@ -73,7 +74,13 @@ class Limits(NamedTuple):
     """Seconds after which other people's code is held to hang."""
 
     episode: float = 600.0
-    making: float = 120.0
+    making: float = MAKING_SECONDS
+
+    def apply(self) -> None:
+        """What was set holds also where an environment is asked or recorded outside an engine."""
+        for kind, default in Limits()._asdict().items():
+            if (seconds := getattr(self, kind)) != default:
+                be_patient(kind, seconds)
 
 
 @runtime_checkable

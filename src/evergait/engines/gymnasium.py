@@ -1,44 +1,39 @@
 """Any Gymnasium environment with vector observations: one environment per process, results placed by row."""
 
 import contextlib
-import os
-import pickle
-import subprocess
-import sys
 import time
 import weakref
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import ClassVar
 
-import gymnasium
 import numpy as np
 
 from evergait.engines.base import Episodes, Limits, Outcome
 from evergait.engines.gymnasium_episode import READY, act, pack, perceived, to_action
 from evergait.policy import Network
 from evergait.random import PERTURBATION, Noise
-from evergait.tasks import Task, make, spaces
-from evergait.tasks.variants import apply_to_environment, unsupported
+from evergait.tasks import Task, make, refusal
+from evergait.tasks.process import SECONDS_TO_EXIT, Process, spec_of, stop
+from evergait.tasks.variants import apply_to_environment
 from evergait.types import EvergaitError, Float32
-
-SECONDS_TO_EXIT = 2.0
-"""How long a process may take to leave by itself when asked to."""
 
 
 @dataclass
 class _Worker:
-    """A process, our end of its pipe, and the rows that it has been given and not answered."""
+    """A process and the rows that it has been given and not answered."""
 
-    process: subprocess.Popen[bytes]
-    pipe: Connection
-    lifeline: int
+    process: Process = field(default_factory=lambda: Process.start("evergait.engines.gymnasium_worker"))
     rows: deque[int] = field(default_factory=deque)
     since: float = 0.0
     """When it began the first of them."""
+
+    @property
+    def pipe(self) -> Connection:
+        """Our end of its pipe."""
+        return self.process.pipe
 
 
 class GymnasiumEngine:
@@ -53,13 +48,7 @@ class GymnasiumEngine:
 
     def refuses(self, task: Task) -> str:
         """Why this engine cannot simulate the task, or an empty string if it can."""
-        try:
-            spaces(task)
-            env = make(task)
-        except EvergaitError as error:
-            return str(error)
-        env.close()
-        return unsupported(task, env)
+        return refusal(task)
 
     def run(self, episodes: Episodes, n_threads: int) -> Outcome:
         """Simulate every row, on at most `n_threads` processes."""
@@ -80,12 +69,12 @@ class GymnasiumEngine:
 
     def _run(self, episodes: Episodes, n_workers: int, outcome: Outcome) -> None:
         while len(self._workers) < n_workers:
-            self._workers.append(_start())
+            self._workers.append(_Worker())
         workers = self._workers[:n_workers]
         # Small chunks share the work evenly; rows in a chunk spare round trips.
         size = max(1, min(16, len(episodes) // (8 * max(n_workers, 1))))
         chunks = deque(range(low, min(low + size, len(episodes))) for low in range(0, len(episodes), size))
-        request = episodes, _spec(episodes.task)
+        request = episodes, spec_of(episodes.task)
         for worker in workers:
             _give(worker, [READY], request)
         while busy := [worker for worker in workers if worker.rows]:
@@ -108,33 +97,6 @@ class GymnasiumEngine:
         return ("episode-seconds", self.limits.episode) if is_made else ("making-seconds", self.limits.making)
 
 
-def _spec(task: Task) -> bytes:
-    """What the parent knows of the environment, or nothing: then the process must know it by itself."""
-    try:
-        return pickle.dumps(gymnasium.registry[task.id])
-    except (KeyError, pickle.PicklingError, AttributeError, TypeError):
-        return b""
-
-
-def _start() -> _Worker:
-    ours, theirs = Pipe()
-    listening, lifeline = os.pipe()
-    begin = "from evergait.engines.gymnasium_worker import main"
-    code = f"import sys; sys.path[:] = {sys.path!r}; {begin}; main({theirs.fileno()}, {listening})"
-    # One thread per process: the processes already fill the machine, and sums must not depend on how many there are.
-    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    process = subprocess.Popen(  # noqa: S603 - our own interpreter on our own module
-        [sys.executable, "-c", code],
-        stdin=subprocess.DEVNULL,
-        pass_fds=(theirs.fileno(), listening),
-        env={**os.environ, **threads},
-        process_group=0,  # Ctrl-C is for the parent, which then ends us
-    )
-    theirs.close()
-    os.close(listening)
-    return _Worker(process, ours, lifeline)
-
-
 def _give(worker: _Worker, rows: Iterable[int], message: object) -> None:
     worker.rows.extend(rows)
     worker.since = time.monotonic()
@@ -146,7 +108,7 @@ def _take(worker: _Worker, episodes: Episodes, outcome: Outcome) -> None:
     try:
         row, answer = worker.pipe.recv()
     except (EOFError, OSError) as error:
-        code = worker.process.wait()
+        code = worker.process.popen.wait()
         raise EvergaitError(f"{_where(worker, episodes)} ended its process (exit code {code})") from error
     if isinstance(answer, str):
         raise EvergaitError(f"{_where(worker, episodes)} failed: {answer}")
@@ -165,16 +127,7 @@ def _where(worker: _Worker, episodes: Episodes) -> str:
 
 
 def _stop(workers: list[_Worker], patience: float = SECONDS_TO_EXIT) -> None:
-    for worker in workers:
-        worker.pipe.close()
-    deadline = time.monotonic() + patience
-    for worker in workers:
-        try:
-            worker.process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            worker.process.kill()
-            worker.process.wait()
-        os.close(worker.lifeline)
+    stop([worker.process for worker in workers], patience)
     workers.clear()
 
 

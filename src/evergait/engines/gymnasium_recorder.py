@@ -1,15 +1,17 @@
 """Observations that a policy meets in plain Gymnasium, for methods that learn from them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import gymnasium
 import numpy as np
 
-from evergait.engines.base import Episodes
+from evergait.engines.base import Episodes, Limits
 from evergait.engines.gymnasium_episode import Episode, act, pack, perceived, to_action
 from evergait.policy import Network
 from evergait.random import ACTION_NOISE, COLLECTION, RESERVOIR, Noise
 from evergait.tasks import Task
+from evergait.tasks.process import ask, is_foreign, patience
 from evergait.tasks.quiet import hushed
 from evergait.types import EvergaitError, Float32, Float64
 
@@ -26,26 +28,45 @@ class Recorder:
         self, task: Task, network: Network, theta: Float32, n_episodes: int, n_kept: int, noise: float
     ) -> Float32:
         """(n, n_observations) a uniform sample of what the policy saw; every second episode has action noise."""
-        none = np.zeros(1, np.uint32)
-        unperturbed = Episodes(task, network, theta, 0.0, self._noise(COLLECTION), none, none.astype(np.float32), none)
-        packed = pack(unperturbed, 0)
-        episode = Episode(task)
-        seen: list[Float64] = []
-        try:
-            with hushed(task), np.errstate(all="ignore"):
-                for number, seed in enumerate(self._noise(COLLECTION).integers(n_episodes)):
-                    jitter = self._noise(ACTION_NOISE, number), noise * (number % 2)
-                    seen += _observations(episode, task, network, packed, int(seed), *jitter)
-        finally:
-            episode.env.close()
-        if not seen:
-            raise EvergaitError(f"task {task.name!r}: the policy's actions are not finite; nothing can be kept of it")
-        self.n_steps += len(seen)
-        order = np.argsort(self._noise(RESERVOIR).integers(len(seen)), kind="stable")
-        return np.array(seen)[np.sort(order[:n_kept])].astype(np.float32)
+        arguments = self, task, network, theta, n_episodes, n_kept, noise
+        n_steps, kept = _elsewhere(*arguments) if is_foreign(task) else record(*arguments)
+        self.n_steps += n_steps
+        return kept
 
-    def _noise(self, purpose: int, episode: int = 0) -> Noise:
+    def noise(self, purpose: int, episode: int = 0) -> Noise:
+        """A stream of this stage."""
         return Noise(self.seed, purpose, episode, self.stage)
+
+
+def record(
+    recorder: Recorder, task: Task, network: Network, theta: Float32, n_episodes: int, n_kept: int, noise: float
+) -> tuple[int, Float32]:
+    """How many steps were taken, and what was kept of them."""
+    none, draw = np.zeros(1, np.uint32), recorder.noise
+    unperturbed = Episodes(task, network, theta, 0.0, draw(COLLECTION), none, none.astype(np.float32), none)
+    packed = pack(unperturbed, 0)
+    episode = Episode(task)
+    seen: list[Float64] = []
+    try:
+        with hushed(task), np.errstate(all="ignore"):
+            for number, seed in enumerate(draw(COLLECTION).integers(n_episodes)):
+                jitter = draw(ACTION_NOISE, number), noise * (number % 2)
+                seen += _observations(episode, task, network, packed, int(seed), *jitter)
+    finally:
+        episode.env.close()
+    if not seen:
+        raise EvergaitError(f"task {task.name!r}: the policy's actions are not finite; nothing can be kept of it")
+    order = np.argsort(draw(RESERVOIR).integers(len(seen)), kind="stable")
+    return len(seen), np.array(seen)[np.sort(order[:n_kept])].astype(np.float32)
+
+
+def _elsewhere(recorder: Recorder, task: Task, *arguments: Any) -> tuple[int, Float32]:
+    """`record` in a process of its own, for an environment that may hang or die."""
+    n_episodes = arguments[2]
+    seconds = patience("making", Limits().making) + n_episodes * patience("episode", Limits().episode)
+    what, setting = f"recording {n_episodes} episodes", "--workers.episode-seconds, or EVERGAIT_EPISODE_SECONDS"
+    found: tuple[int, Float32] = ask(task, f"{__name__}:record", (recorder, task, *arguments), what, seconds, setting)
+    return found
 
 
 def _observations(

@@ -1,10 +1,12 @@
 """Tasks, their variants and named streams."""
 
 from evergait.tasks.base import VARIANTS, Task, Variant, parse_task
-from evergait.tasks.spaces import Spaces, is_registered, make, spaces, trust
+from evergait.tasks.process import trust
+from evergait.tasks.spaces import MAKING_SECONDS, Spaces, is_registered, make, refusal, spaces
 from evergait.tasks.streams import PAPER_ORDERS, PAPER_TASKS, STREAMS, all_orders, parse_stream
 
 __all__ = [
+    "MAKING_SECONDS",
     "PAPER_ORDERS",
     "PAPER_TASKS",
     "STREAMS",
@@ -17,6 +19,7 @@ __all__ = [
     "make",
     "parse_stream",
     "parse_task",
+    "refusal",
     "spaces",
     "trust",
 ]

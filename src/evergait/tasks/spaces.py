@@ -11,8 +11,13 @@ import numpy as np
 
 from evergait.names import nearest
 from evergait.tasks.base import Task
+from evergait.tasks.process import TRUSTED, ask, is_foreign, patience
 from evergait.tasks.quiet import hushed
+from evergait.tasks.variants import unsupported
 from evergait.types import EvergaitError, Float32
+
+MAKING_SECONDS = 120.0
+"""How long a process may take to import and make an environment."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +35,44 @@ class Spaces:
     """Time limit of an episode in environment steps; 0 where the environment has none."""
 
 
-@functools.cache
 def spaces(task: Task) -> Spaces:
     """Ask Gymnasium; refuse what a policy of flat vectors cannot serve."""
+    return _known(task)[0]
+
+
+def refusal(task: Task) -> str:
+    """Why Gymnasium's environment cannot serve the task, or an empty string if it can."""
+    try:
+        return _known(task)[1]
+    except EvergaitError as error:
+        return str(error)
+
+
+@functools.cache
+def _known(task: Task) -> tuple[Spaces, str]:
+    """Asked once; a foreign environment is asked in a process of its own, for it may hang or die."""
+    if not is_foreign(task):
+        return look(task)
+    _check_trust(task)
+    seconds = patience("making", MAKING_SECONDS)
+    where = "--workers.making-seconds, or EVERGAIT_MAKING_SECONDS"
+    known: tuple[Spaces, str] = ask(
+        task, "evergait.tasks.spaces:look", (task,), "making the environment", seconds, where
+    )
+    return known
+
+
+def look(task: Task) -> tuple[Spaces, str]:
+    """Spaces of a task, and why its variant cannot be had."""
     env = make(task)
     try:
-        observation, action, spec = env.observation_space, env.action_space, env.spec
+        return _spaces_of(task, env), unsupported(task, env)
     finally:
         env.close()
+
+
+def _spaces_of(task: Task, env: gymnasium.Env[object, object]) -> Spaces:
+    observation, action, spec = env.observation_space, env.action_space, env.spec
     if not isinstance(observation, gymnasium.spaces.Box) or len(observation.shape) != 1:
         what = f"{type(observation).__name__}{observation.shape or ''}"
         raise EvergaitError(f"task {task.name!r}: its observations are {what}; a policy needs a vector (1-D Box)")
@@ -62,31 +97,23 @@ def is_registered(task: Task) -> bool:
     return task.id in gymnasium.registry
 
 
-TRUSTED = "EVERGAIT_TRUSTED_MODULES"
-"""Environment variable with names of modules, between commas, that ids such as `my_robots:Walker-v0` may import."""
-
-
-def trust(task: Task) -> None:
-    """Let the task's id import the module that it names, here and in processes that are started from now on."""
-    module, colon, _ = task.id.partition(":")
-    known = os.environ.get(TRUSTED, "").split(",")
-    if colon and module not in known:
-        os.environ[TRUSTED] = ",".join(filter(None, (*known, module)))
-
-
 def _is_trusted(module: str) -> bool:
     """Whether it is imported already, or someone other than a file has named it."""
     return module in sys.modules or module in os.environ.get(TRUSTED, "").split(",")
 
 
-def make(task: Task) -> gymnasium.Env[object, object]:
-    """`gymnasium.make` for a task's id, without its variant, with errors that speak."""
+def _check_trust(task: Task) -> None:
     module, colon, _ = task.id.partition(":")
     if colon and not _is_trusted(module):
         raise EvergaitError(
             f"task {task.name!r}: would import the Python module {module!r}, which a file may not do by itself; "
             f"if you trust it, set {TRUSTED}={module}"
         )
+
+
+def make(task: Task) -> gymnasium.Env[object, object]:
+    """`gymnasium.make` for a task's id, without its variant, with errors that speak."""
+    _check_trust(task)
     try:
         with hushed(task), warnings.catch_warnings():
             warnings.simplefilter("ignore")

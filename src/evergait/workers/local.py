@@ -15,6 +15,7 @@ class LocalWorkers:
     def __init__(self, n_threads: int, limits: Limits = Limits()) -> None:  # noqa: B008 - a constant
         self.n_threads = n_threads
         self._limits = limits
+        limits.apply()
         self._used: set[str] = set()
 
     def run(self, engine: str, episodes: Episodes) -> Outcome:

@@ -1,0 +1,170 @@
+"""Processes for other people's environments: there they may hang or die, and they die with us."""
+
+import contextlib
+import fcntl
+import importlib
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any
+
+import gymnasium
+
+from evergait.tasks.base import Task
+from evergait.types import EvergaitError
+
+SECONDS_TO_EXIT = 2.0
+"""How long a process may take to leave by itself when asked to."""
+
+
+@dataclass
+class Process:
+    """A process, our end of its pipe, and a pipe whose closing, by our death or by us, ends it."""
+
+    popen: subprocess.Popen[bytes]
+    pipe: Connection
+    lifeline: int
+
+    @staticmethod
+    def start(module: str) -> "Process":
+        """Call `main(pipe, lifeline)` of a module of ours in a new process; both are file descriptors."""
+        ours, theirs = Pipe()
+        listening, lifeline = os.pipe()
+        code = f"from {module} import main; main({theirs.fileno()}, {listening})"
+        # One thread each: the processes already fill the machine, and sums must not depend on how many there are.
+        threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        popen = subprocess.Popen(  # noqa: S603 - our own interpreter on our own module
+            [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"],
+            stdin=subprocess.DEVNULL,
+            pass_fds=(theirs.fileno(), listening),
+            env={**os.environ, **threads},
+            process_group=0,  # Ctrl-C is for the parent, which then ends us
+        )
+        theirs.close()
+        os.close(listening)
+        return Process(popen, ours, lifeline)
+
+
+def stop(processes: Sequence[Process], patience: float = SECONDS_TO_EXIT) -> None:
+    """Ask processes to end; kill those that take too long."""
+    for process in processes:
+        process.pipe.close()
+    deadline = time.monotonic() + patience
+    for process in processes:
+        try:
+            process.popen.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.popen.kill()
+            process.popen.wait()
+        os.close(process.lifeline)
+
+
+def die_with(lifeline: int) -> None:
+    """Let the kernel end this process when the other end of the lifeline closes, that is when the parent dies.
+
+    Not PR_SET_PDEATHSIG: that would also fire when merely the parent's thread that started this process ends.
+    """
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([lifeline], [], [], 0)[0]:  # closed before the kernel was asked to tell
+        os._exit(1)
+
+
+def is_foreign(task: Task) -> bool:
+    """Whether the environment is someone's own, not one that comes with Gymnasium."""
+    spec = gymnasium.registry.get(task.id)
+    if spec is None:
+        return ":" in task.id  # a module that is yet to be imported
+    return not str(spec.entry_point).startswith("gymnasium.")
+
+
+TRUSTED = "EVERGAIT_TRUSTED_MODULES"
+"""Environment variable with names of modules, between commas, that ids such as `my_robots:Walker-v0` may import."""
+
+
+def trust(task: Task) -> None:
+    """Let the task's id import the module that it names, here and in processes that are started from now on."""
+    module, colon, _ = task.id.partition(":")
+    known = os.environ.get(TRUSTED, "").split(",")
+    if colon and module not in known:
+        os.environ[TRUSTED] = ",".join(filter(None, (*known, module)))
+
+
+def spec_of(task: Task) -> bytes:
+    """What this process knows of the environment, or nothing: then another process must know it by itself."""
+    try:
+        return pickle.dumps(gymnasium.registry[task.id])
+    except (KeyError, pickle.PicklingError, AttributeError, TypeError):
+        return b""
+
+
+def register(task: Task, spec: bytes) -> None:
+    """Make an environment known that the parent registered by itself, or whose module it trusts."""
+    trust(task)
+    with contextlib.suppress(Exception):
+        gymnasium.registry.setdefault(task.id, pickle.loads(spec))  # noqa: S301 - from our own parent
+
+
+def patience(kind: str, default: float) -> float:
+    """Seconds after which other people's code is held to hang: EVERGAIT_EPISODE_SECONDS, EVERGAIT_MAKING_SECONDS."""
+    name = f"EVERGAIT_{kind.upper()}_SECONDS"
+    try:
+        seconds = float(os.environ.get(name, default))
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise EvergaitError(f"{name}: is {os.environ[name]!r}; it must be a number above 0")
+    return seconds
+
+
+def be_patient(kind: str, seconds: float) -> None:
+    """Set that, here and in processes that are started from now on."""
+    os.environ[f"EVERGAIT_{kind.upper()}_SECONDS"] = repr(seconds)
+
+
+def ask(task: Task, function: str, arguments: tuple[Any, ...], what: str, seconds: float, setting: str) -> Any:
+    """What `module:function` of ours answers in a process of its own, where the task's environment cannot harm us."""
+    process, answer = Process.start("evergait.tasks.process"), None
+    try:
+        process.pipe.send((function, task, spec_of(task), arguments))
+        if process.pipe.poll(seconds):
+            answer = process.pipe.recv()
+    except (EOFError, OSError) as error:
+        code = process.popen.wait()
+        raise EvergaitError(f"task {task.name!r}: {what} ended its process (exit code {code})") from error
+    finally:
+        stop([process], patience=0.0 if answer is None else SECONDS_TO_EXIT)
+    if answer is None:
+        raise EvergaitError(
+            f"task {task.name!r}: {what} has taken more than {seconds:g} s; "
+            f"the environment hangs, or needs a longer {setting}"
+        )
+    result, words = answer
+    if words:
+        raise EvergaitError(words)
+    return result
+
+
+def main(pipe: int, lifeline: int) -> None:
+    """The other end of `ask`."""
+    die_with(lifeline)
+    connection: Connection = Connection(pipe)
+    with contextlib.suppress(EOFError, OSError):
+        function, task, spec, arguments = connection.recv()
+        register(task, spec)
+        module, _, name = function.partition(":")
+        try:
+            connection.send((getattr(importlib.import_module(module), name)(*arguments), ""))
+        except EvergaitError as error:
+            connection.send((None, str(error)))
+        except Exception as error:
+            connection.send((None, f"task {task.name!r}: {type(error).__name__}: {error}"))
