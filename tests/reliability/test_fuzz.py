@@ -1,9 +1,12 @@
 """Whatever bytes a file has, a loader returns what it should or raises EvergaitError: nothing else."""
 
 import json
+import shutil
 import tempfile
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +15,32 @@ import pytest
 from faults import write_counts
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from small import tiny_config
 
 from evergait.config import read_config
 from evergait.data import to_toml
-from evergait.files import read_json, read_tensors, read_toml, write_tensors
+from evergait.files import locked, parse_toml, read_json, read_tensors, read_toml, sha256, write_json, write_tensors
 from evergait.ledger import parse_ledger
-from evergait.policy import Policy
-from evergait.run import Run
-from evergait.state import State
-from evergait.store import PhaseFolder
+from evergait.policy import Policy, PolicyConfig
+from evergait.report.gait import moments, recorder
+from evergait.report.html import still
+from evergait.report.plane import sketch
+from evergait.report.redo import facts
+from evergait.report.video import frames
+from evergait.run import Run, train
+from evergait.state import Position, State
+from evergait.store import PARTS, PhaseFolder, identity_hash
 from evergait.studies.base import parse_study
-from evergait.studies.folder import read_cells
+from evergait.studies.folder import load_results, read_cells
+from evergait.studies.plane import plane_data
+from evergait.studies.plane_figure import plane_figure
+from evergait.studies.results import Results
+from evergait.studies.status import study_status
 from evergait.tasks import parse_stream, parse_task
 from evergait.types import EvergaitError
+
+STUDY = Path(__file__).parents[1] / "formats" / "v1" / "study"
+"""Finished single-task runs of two tasks, and a stream of both."""
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 trees = st.recursive(
@@ -78,8 +94,153 @@ def dump_toml(data: Any) -> bytes:
     return to_toml(data).encode()
 
 
+def dump_sealed(data: Any) -> bytes:
+    """JSON with a checksum that is right, so that what is behind it is reached."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_json(Path(folder) / "f", data)
+        return (Path(folder) / "f").read_bytes()
+
+
+def plane_target(scratch: Path) -> Target:
+    """A study's plane.json."""
+    folder = scratch / "plane"
+    shutil.copytree(STUDY, folder)
+    results = load_results(folder)
+    tasks = [entry.run.config.stream[0] for entry in results.entries if entry.condition == "single"]
+    plane_data(results, threads=1)
+    good, content = read_json(folder / "plane.json"), (folder / "plane.json").read_bytes()
+    assert plane_data(results, measure=False) == good
+
+    def load(path: Path) -> None:
+        path.replace(folder / "plane.json")
+        if isinstance(plane_data(results, measure=False), dict):
+            plane_figure(results, measure=False)
+        shown = sketch(read_json(folder / "plane.json"), tasks)
+        json.dumps(shown.data, allow_nan=False)
+        drawn = "".join(panel.picture.partition(">")[2] for panel in shown.panels)
+        assert "nan" not in drawn
+        assert "inf" not in drawn
+
+    return Target("plane.json", load, content, good, dump_sealed)
+
+
+def gait_target(scratch: Path, trained: Path) -> Iterator[Target]:
+    """A gait in the cache: a damaged one is recorded again, and any other can be drawn."""
+    run = Run.load(trained)
+    moment = moments(run)[-1]
+    with closing(recorder("InvertedPendulum-v5", scratch / "gaits")) as one:
+        good, robot = one.record(run, moment), one.robot.describe()
+        file = scratch / "gaits" / f"{good['id']}.json"
+        assert one._read(good["id"])
+
+        def load(path: Path) -> None:
+            path.replace(file)
+            gait = one.record(run, moment)
+            assert (gait["motion"], gait["score"]) == (good["motion"], good["score"])
+            still(robot, gait, 0, "it")
+            next(frames(robot, gait))
+
+        yield Target("gait", load, file.read_bytes(), read_json(file), dump_sealed)
+
+
+def status_targets(scratch: Path) -> list[Target]:
+    """What the scheduler tells others, of a study with a phase that failed and one that is being trained."""
+    folder = scratch / "status"
+    folder.mkdir()
+    shutil.copy(STUDY / "study.json", folder)
+    names = sorted({name for cell in read_cells(folder)[1] for name in cell.phases})
+    lock = folder / "phases" / names[0] / "lock"
+    lock.parent.mkdir(parents=True)
+
+    def load(path: Path, name: str) -> None:
+        path.replace(folder / name)
+        try:
+            with locked(lock):
+                study_status(folder)
+        finally:
+            (folder / name).unlink()
+
+    failures = dict.fromkeys(names[1:], "no reason")
+    running = {names[0]: {"at": "3 of 4 generations", "seconds_left": 75.5}}
+    return [
+        Target("failures.json", lambda p: load(p, "failures.json"), dump_sealed(failures), failures, dump_sealed),
+        Target("running.json", lambda p: load(p, "running.json"), dump_sealed(running), running, dump_sealed),
+    ]
+
+
+def identity_target(scratch: Path, trained: Path) -> Target:
+    """A phase's config.toml, in a folder that is named by it."""
+    results = Results.of_run(trained)
+    run = results.entries[0].run
+    good = run.phases[0].path
+
+    def load(path: Path) -> None:
+        content = path.read_bytes()
+        try:
+            folder = scratch / "identity" / identity_hash(parse_toml(content, path))
+        except (EvergaitError, ValueError, TypeError):
+            folder = scratch / "identity" / good.name
+        shutil.copytree(good, folder)
+        (folder / "config.toml").write_bytes(content)
+        digests = {part: sha256((folder / part).read_bytes()) for part in PARTS}
+        write_json(folder / "progress.json", {"status": "done", "sha256": digests})
+        entry = replace(results.entries[0], run=Run(trained, run.config, (PhaseFolder(folder),)))
+        try:
+            facts(replace(results, entries=(entry,)))
+        finally:
+            shutil.rmtree(folder)
+
+    content = (good / "config.toml").read_bytes()
+    return Target("identity", load, content, tomllib.loads(content.decode()), dump_toml)
+
+
+class Leave:
+    """Ends training where it goes on, or else after a generation."""
+
+    def phase_started(self, stage: object, at: Position) -> None:
+        if at.generation:
+            raise KeyboardInterrupt
+
+    def generation_done(self, *_: object) -> None:
+        raise KeyboardInterrupt
+
+    def evaluated(self, *_: object) -> None: ...
+
+
+def checkpoint_target(scratch: Path) -> Target:
+    """A phase in training, looked at and gone on with."""
+    out = scratch / "training"
+    config = tiny_config(policy=PolicyConfig(input_width=3, hidden=(3,)))
+
+    def go_on() -> None:
+        with suppress(KeyboardInterrupt):
+            train(config, out, threads=1, observers=[Leave()], checkpoint_seconds=0)
+
+    go_on()
+    (file,) = out.glob("phases/*/checkpoint.safetensors")
+    phase, content, ledger = PhaseFolder(file.parent), file.read_bytes(), (file.parent / "ledger.jsonl").read_bytes()
+    tensors, metadata = read_tensors(file)
+    lists = {name: tensor.tolist() for name, tensor in tensors.items()}
+
+    def load(path: Path) -> None:
+        path.replace(file)
+        (phase.path / "ledger.jsonl").write_bytes(ledger)
+        phase.ledger()
+        go_on()
+
+    def dump(data: Any) -> bytes:
+        kinds = {name: tensor.dtype for name, tensor in tensors.items()}
+        made = {name: np.array(values, kinds.get(name, np.float32)) for name, values in data.get("tensors", {}).items()}
+        text = {**data.get("metadata", {}), "state": json.dumps(data.get("state"))}
+        write_tensors(scratch / "checkpoint", made, text)
+        return (scratch / "checkpoint").read_bytes()
+
+    data = {"tensors": lists, "metadata": metadata, "state": json.loads(metadata["state"])}
+    return Target("checkpoint", load, content, data, dump)
+
+
 @pytest.fixture(scope="module")
-def targets(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
+def targets(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Target]]:
     run = Run.load(trained)
     phase = run.phases[1].path
     scratch = tmp_path_factory.mktemp("fuzz")
@@ -135,8 +296,13 @@ def targets(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
         Target(
             "task", lambda p: parse_task(p.read_bytes().decode(errors="replace")), b"Hopper-v5@gravity=1", "", _text
         ),
+        plane_target(scratch),
+        *status_targets(scratch),
+        identity_target(scratch, trained),
+        checkpoint_target(scratch),
     ]
-    return {target.name: target for target in found}
+    for gait in gait_target(scratch, trained):
+        yield {target.name: target for target in (*found, gait)}
 
 
 def _text(data: Any) -> bytes:
@@ -152,6 +318,7 @@ def _load_run(path: Path, trained: Path) -> None:
 
 
 NAMES = ("config", "study file", "toml", "json", "ledger", "tensors", "study.json", "progress.json", "run.json")
+NAMES += ("plane.json", "gait", "failures.json", "running.json", "identity", "checkpoint")
 WORDS = ("stream", "task")
 
 

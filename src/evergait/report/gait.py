@@ -17,7 +17,7 @@ from evergait.files import canonical_json, make_own_folder, read_json, sha256, w
 from evergait.ledger import Record
 from evergait.policy import Network, Statistics
 from evergait.random import EVALUATION, Noise
-from evergait.report.encoding import encode
+from evergait.report.encoding import decode, encode
 from evergait.report.robot import Robot
 from evergait.run import Run
 from evergait.tasks import Task, parse_task
@@ -25,7 +25,9 @@ from evergait.tasks.quiet import hushed
 from evergait.types import EvergaitError, Float32
 
 FORMAT = 1
-MOTION = ("motion", "score")
+FIELDS = {"motion": str, "score": str, "return": float, "steps": int, "seconds": float, "ended": str}
+"""Of a kept gait."""
+ENDINGS = ("terminated", "truncated", "diverged")
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,27 @@ class Recorder:
             return None
         with contextlib.suppress(EvergaitError):  # a damaged or missing file is recorded anew
             gait = read_json(self.cache / f"{identity}.json")
-            if all(isinstance(gait.get(key), str) for key in MOTION) and gait.pop("gait", 0) == FORMAT:
+            if gait.pop("gait", 0) == FORMAT and self._is_whole(gait):
                 return gait
         return None
+
+    def _is_whole(self, gait: dict[str, Any]) -> bool:
+        """Whether an episode of this robot is kept, frame by frame; a checksum alone does not tell."""
+        if {name: type(value) for name, value in gait.items()} != FIELDS or gait["steps"] < 0:
+            return False
+        n_steps, per_frame = gait["steps"], self.robot.steps_per_frame
+        n_frames = 1 + (n_steps // per_frame if gait["ended"] == "diverged" else -(-n_steps // per_frame))
+        try:
+            for text, n_channels in ((gait["motion"], len(self.robot.pose())), (gait["score"], 1)):
+                values = decode(text, n_channels)
+                if len(values) != n_frames or encode(values) != text:
+                    return False
+        except ValueError:
+            return False
+        return gait["ended"] in ENDINGS and gait["seconds"] == self._seconds(n_steps)
+
+    def _seconds(self, n_steps: int) -> float:
+        return round(n_steps * float(self.robot.env.unwrapped.dt), 4)
 
     def _keep(self, identity: str, gait: dict[str, Any]) -> dict[str, Any]:
         if self.cache is not None:
@@ -120,7 +140,7 @@ class Recorder:
             "score": encode(np.rint(np.array(scores)[:, None] * 10).astype(np.int64)),
             "return": total,
             "steps": n_steps,
-            "seconds": round(n_steps * float(self.robot.env.unwrapped.dt), 4),
+            "seconds": self._seconds(n_steps),
             "ended": ended,
         }
 

@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 
 from evergait.names import short
 from evergait.report.axes import tick_label, ticks
+from evergait.studies.plane import LARGEST
 
 WIDTH, HEIGHT = 320, 280
 LEFT, TOP, RIGHT, BOTTOM = 30, 8, 312, 256
@@ -48,8 +49,9 @@ def sketch(plane: dict[str, Any] | str, tasks: Sequence[str]) -> Sketch:
     if isinstance(plane, str):
         return Sketch(plane)
     try:
-        return _sketch(plane, tasks)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            return _sketch(plane, tasks)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError):
         return Sketch(DAMAGED)
 
 
@@ -57,13 +59,15 @@ def _sketch(plane: dict[str, Any], tasks: Sequence[str]) -> Sketch:
     xs, ys = np.array(plane["x"], np.float64), np.array(plane["y"], np.float64)
     across, up = _scale(xs, LEFT, RIGHT), _scale(ys, BOTTOM, TOP)
     columns, rows = [round(across(x), 1) for x in xs], [round(up(y), 1) for y in ys]
-    best = {task: float(plane["best"][task]) or 1.0 for task in plane["landscapes"]}
+    best = {task: _number(plane["best"][task]) or 1.0 for task in plane["landscapes"]}
     stops = [[_stop(name, point, across, up, best) for point in path] for name, path in plane["paths"].items()]
     axes = _axes(xs, ys, across, up)
     stars = [_star(across(x), up(y), tasks.index(task), short(task)) for task, (x, y) in plane["optima"].items()]
     panels, values = [], []
     for i, task in enumerate(best):
         landscape = np.array(plane["landscapes"][task], np.float64).reshape(len(ys), len(xs)) / best[task]
+        if not (np.abs(landscape) < LARGEST).all():
+            raise ValueError("a landscape has no contours")
         names = " and ".join(plane["paths"])
         label = f"R̂ on {short(task)} over the plane, with the paths of {names}. Arrow keys read values."
         ways = [_way(number, path, i) for number, path in enumerate(stops)]
@@ -76,7 +80,14 @@ def _sketch(plane: dict[str, Any], tasks: Sequence[str]) -> Sketch:
 def _scale(values: Any, low: float, high: float) -> Any:
     """Values → places between two edges."""
     first, last = float(values[0]), float(values[-1])
-    return lambda value: low + (float(value) - first) / ((last - first) or 1.0) * (high - low)
+    return lambda value: _number(low + (float(value) - first) / ((last - first) or 1.0) * (high - low))
+
+
+def _number(value: Any) -> float:
+    """A finite number."""
+    if not math.isfinite(number := float(value)):
+        raise ValueError(f"{number} is no finite number")
+    return number
 
 
 def _words(plane: dict[str, Any]) -> str:
@@ -96,8 +107,8 @@ def _stop(name: str, point: dict[str, Any], across: Any, up: Any, best: dict[str
         "y": round(up(point["y"]), 1),
         "stage": int(point["stage"]),
         "words": f"{name}, {when}",
-        "off": round(float(point["off"]), 3),
-        "values": [round(point["returns"][task] / r, 3) for task, r in best.items()],
+        "off": round(_number(point["off"]), 3),
+        "values": [round(_number(point["returns"][task] / r), 3) for task, r in best.items()],
     }
 
 
