@@ -109,7 +109,7 @@ CHANGES = {
 
 @pytest.mark.parametrize(
     ("part", "damage"),
-    [(p, d) for p in PARTS for d in ("edit", "cut", "remove")]
+    [(p, d) for p in PARTS for d in ("edit", "cut", "remove") if (p, d) != ("theta.safetensors", "remove")]
     + [("progress.json", d) for d in ("cut", "lose digests")],
 )
 def test_a_changed_phase_is_refused_by_name(trained: Path, tmp_path: Path, part: str, damage: str) -> None:
@@ -121,6 +121,16 @@ def test_a_changed_phase_is_refused_by_name(trained: Path, tmp_path: Path, part:
         path.write_bytes(CHANGES[damage](path.read_bytes()))
     with pytest.raises(EvergaitError, match="progress.json" if damage == "lose digests" else part):
         _ = Run.load(run).metrics
+
+
+def test_a_phase_without_its_policy_still_has_its_curves(trained: Path, tmp_path: Path) -> None:
+    run = copy_of(trained, tmp_path / "run")
+    for phase in Run.load(run).phases:
+        (phase.path / "theta.safetensors").unlink()
+    assert Run.load(run).metrics == Run.load(trained).metrics
+    assert not Run.load(run).has_policies
+    with pytest.raises(EvergaitError, match=f"{Run.load(run).phases[-1].name}: was kept without its policy"):
+        _ = Run.load(run).theta
 
 
 def test_names_cannot_lead_outside(tmp_path: Path) -> None:

@@ -95,6 +95,11 @@ class Run:
         self._require_phase()
         return self.ledgers[-1]
 
+    @property
+    def has_policies(self) -> bool:
+        """Whether every finished phase has its θ."""
+        return all(phase.has_policy for phase in self.phases)
+
     def state(self, stage: int = -1) -> State:
         """θ and statistics at the end of a stage."""
         self._require_phase()

@@ -3,7 +3,8 @@
     <store>/<hash>/config.toml             what decides the bits; its hash is the folder's name
                    ledger.jsonl            evaluations, appended
                    checkpoint.safetensors  while training: all that resuming needs, and how much of the ledger counts
-                   theta.safetensors       when done: final and best θ, observation statistics
+                   theta.safetensors       when done: final and best θ, observation statistics; what has curves only
+                                           does without
                    progress.json           how far it is; when done, the versions in use and digests of the other files
                    lock                    held while training; the kernel lets go of it when the process dies
 
@@ -14,7 +15,7 @@ ledger: what it has beyond the checkpoint's count is cut off on resuming.
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,14 +85,24 @@ class PhaseFolder:
             raise EvergaitError(f"{path}: is not a phase's config: {error}") from error
         if name != self.name:
             raise EvergaitError(f"{path}: does not match its folder's name; it was damaged or edited")
+        engines = identity.get("engine", {})
+        if not isinstance(engines, dict) or not all(isinstance(engine, str) for engine in engines.values()):
+            raise EvergaitError(f"{path}: `engine` must be a table of names")
         return identity
 
-    def verify(self) -> None:
-        """Raise EvergaitError if any file of a finished phase was changed."""
+    @property
+    def has_policy(self) -> bool:
+        """Whether θ is there; a collection of results may do without."""
+        return (self.path / "theta.safetensors").exists()
+
+    def verify(self, needs: Sequence[str] = PARTS) -> None:
+        """Raise EvergaitError if any file of a finished phase was changed, or is needed and gone."""
         self.identity()
         digests = self.progress().get("sha256")
         for part in PARTS:
             path = self.path / part
+            if not path.exists() and part not in needs:
+                continue
             if not isinstance(digests, dict) or sha256(read_bytes(path)) != digests.get(part):
                 raise EvergaitError(f"{path}: does not match its digest in progress.json; it was damaged or edited")
 
@@ -99,13 +110,15 @@ class PhaseFolder:
         """The evaluations; of a phase in training, those that its checkpoint counts."""
         path = self.path / "ledger.jsonl"
         if self.is_done():
-            self.verify()
+            self.verify(needs=("ledger.jsonl",))
             return parse_ledger(read_bytes(path), path)
         _, metadata = read_tensors(self.path / _CHECKPOINT)
         return parse_ledger(self._counted(metadata), path)
 
     def result(self) -> tuple[dict[str, Array], dict[str, str]]:
         """Tensors and text of a finished phase."""
+        if not self.has_policy:
+            raise EvergaitError(f"{self.path}: was kept without its policy; train it in a new folder to have that")
         self.verify()
         return read_tensors(self.path / "theta.safetensors")
 

@@ -7,6 +7,7 @@ import numpy as np
 import tyro
 
 from evergait.commands.base import console, errors, print_json, print_table
+from evergait.engines import engine_name
 from evergait.engines.gymnasium import replay_in_gymnasium
 from evergait.evaluate import evaluation_seeds
 from evergait.run import Run
@@ -58,7 +59,8 @@ class Verify:
 
     def _stage(self, name: str, run: Run, stage: int) -> list[dict[str, object]]:
         state, record = run.state(stage), run.ledgers[stage].records[-1]
-        engines = run.phases[stage].identity()["engine"]
+        engines = {task.name: engine_name(run.config.engine, task) for task in run.policy.tasks}
+        engines |= run.phases[stage].identity().get("engine", {})
         rows: list[dict[str, object]] = []
         for task in run.policy.tasks:
             recorded = np.array(record.returns[task.name])

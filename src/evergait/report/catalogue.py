@@ -38,6 +38,8 @@ class Catalogue:
     def fill(self, groups: Sequence[Group]) -> None:
         """Record what can be shown: first the ends of all stages, then, while there is room, what lies between."""
         self._open(groups)
+        if not all(group.entries[0].run.has_policies for group in groups):
+            self.messages.append("Some phases were kept without their policies, so there are no gaits of them.")
         listed = [(group, self._shelf(group), moments(group.entries[0].run)) for group in groups if self._can(group)]
         for wanted in (True, False):
             for group, shelf, kept in listed:
@@ -67,8 +69,8 @@ class Catalogue:
             self.robots[self.tasks.index(task)] = self._recorders[task].robot.describe()
 
     def _can(self, group: Group) -> bool:
-        """Whether the policy's layout is known: it needs every task of the run, drawn or not."""
-        return all(spelt in self._known for spelt in group.tasks)
+        """Whether there are policies and their layout is known: it needs every task of the run, drawn or not."""
+        return group.entries[0].run.has_policies and all(spelt in self._known for spelt in group.tasks)
 
     def _shelf(self, group: Group) -> dict[str, Any]:
         seed = group.entries[0].seed

@@ -4,7 +4,7 @@
 path of θ through a stream, with and without replay, is projected onto it. Measured once and kept in plane.json.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,10 @@ N_GRID = 11
 N_EPISODES = 2
 MARGIN = 0.15
 """Of the width of what is shown, added on every side."""
+NUMBERS = ("x", "y", "off", "stage", "generation")
+"""Of every point of a path."""
+LARGEST = 1e100
+"""What no number in plane.json reaches: those below can be added and multiplied."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,8 @@ def plane_data(results: Results, measure: bool = True, threads: int | None = Non
     streams = _streams(results, singles[0].config.seed)
     if not streams:
         return "It takes a finished stream."
+    if not all(run.has_policies for run in (*singles, *streams.values())):
+        return "It takes policies, and some phases were kept without theirs."
     if len({len(run.theta) for run in (*singles, *streams.values())}) > 1:
         return "The policies of single-task runs and streams have different shapes."
     identity = {
@@ -94,7 +100,8 @@ def plane_data(results: Results, measure: bool = True, threads: int | None = Non
         "episodes": N_EPISODES,
     }
     path = results.path / FILE
-    if path.exists() and (kept := _kept(path)).get("identity") == identity:
+    tasks = [run.config.stream[0] for run in singles]
+    if path.exists() and (kept := _kept(path)).get("identity") == identity and _is_whole(kept, tasks, streams):
         return kept
     if not measure:
         return "It has not been measured yet; `evergait study run` does that at its end."
@@ -114,6 +121,32 @@ def _kept(path: Path) -> dict[str, Any]:
         return read_json(path)
     except EvergaitError:
         return {}
+
+
+def _is_whole(data: dict[str, Any], tasks: Collection[str], streams: Collection[str]) -> bool:
+    """Whether there is all that pictures are drawn from; a checksum alone does not tell."""
+    try:
+        paths = [data["paths"][name] for name in streams]
+        points = [point for path in paths for point in path]
+        return (
+            all(data[part].keys() == set(tasks) for part in ("optima", "best", "landscapes"))
+            and data["paths"].keys() == set(streams)
+            and _are_numbers([data["x"], data["y"]], 2, N_GRID)
+            and bool((np.diff([data["x"], data["y"]]) > 0).all())
+            and all(_are_numbers(data["landscapes"][task], N_GRID, N_GRID) for task in tasks)
+            and all(_are_numbers([data["best"][task], *data["optima"][task]], 3) for task in tasks)
+            and all(paths)
+            and all(_are_numbers([point[name] for name in NUMBERS], len(NUMBERS)) for point in points)
+            and all(_are_numbers(list(point["returns"].values()), len(point["returns"])) for point in points)
+            and all(isinstance(task, str) for point in points for task in point["learning"])
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return False
+
+
+def _are_numbers(values: Any, *shape: int) -> bool:
+    array = np.array(values)
+    return array.shape == shape and array.dtype.kind in "if" and bool((np.abs(array) < LARGEST).all())
 
 
 def _singles(results: Results) -> list[Run]:
