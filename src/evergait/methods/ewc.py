@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evergait.data import require, to_data
+from evergait.data import require
 from evergait.methods.base import Method
 from evergait.methods.context import Collect, Collection, Context, Memory, Stage, Step
 from evergait.policy import Network
@@ -39,9 +39,10 @@ class Ewc(Method, name="ewc"):
         self.collection.check(f"{where}.collection")
 
     def settings(self, stage: Stage) -> Mapping[str, Any]:
-        """Where squared gradients are summed up, even a first phase is no naive one."""
-        settings: Mapping[str, Any] = to_data(self)
-        return settings if self.importance == "search" else super().settings(stage)
+        """Where squared gradients are summed up, even a first phase is no naive one, but the same for any strength."""
+        if self.importance == "search" and not stage.earlier:
+            return {"name": self.name, "importance": self.importance}
+        return super().settings(stage)
 
     def begin(self, context: Context, theta: Float32, memory: Memory, collect: Collect) -> Memory:
         """Add the task that was just left."""
