@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from small import every_method
 
-from evergait.config import Config, preset, read_config
+from evergait.config import Config, Evaluation, preset, read_config
 from evergait.data import to_data, to_toml
 from evergait.methods import Collection, Distill, Interval, Method, Project, Replay
 from evergait.optimizers import Adam, Optimizer
@@ -107,6 +107,16 @@ def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path) -> Non
     ("changes", "message"),
     [
         ({"sigma": -0.1}, "sigma: is -0.1; it must be above 0"),
+        ({"steps": -1}, "steps: is -1; it must be at least 0"),
+        ({"steps": 10}, "evaluation.every_steps: is 0; it must be a divisor of steps"),
+        (
+            {"evaluation": Evaluation(every_steps=5)},
+            "evaluation.every_steps: is 5; it must be 0 unless there is a budget",
+        ),
+        (
+            {"steps": 10**6, "evaluation": Evaluation(every_steps=10**5)},
+            "evaluation.every_steps: is 100000; it must be at least 768000, the steps of the longest generation",
+        ),
         ({"pairs": 0}, "pairs: is 0; it must be at least 1"),
         ({"generations": 0}, "generations: is 0; it must be at least 1"),
         ({"seed": -1}, "seed: is -1; it must be from 0"),

@@ -13,6 +13,7 @@ from evergait.methods import Distill, Ewc, Freeze, Method, Multitask, Naive, Rep
 from evergait.optimizers import Adam, Optimizer
 from evergait.policy import PolicyConfig
 from evergait.run import Run
+from evergait.state import Position
 
 
 class Recorder:
@@ -22,10 +23,10 @@ class Recorder:
         self.started: list[str] = []
         self.generations = 0
 
-    def phase_started(self, stage: Stage, generation: int) -> None:
+    def phase_started(self, stage: Stage, at: Position) -> None:
         self.started.append(stage.name)
 
-    def generation_done(self, stage: Stage, generation: int, n_steps: int) -> None:
+    def generation_done(self, stage: Stage, at: Position) -> None:
         self.generations += 1
 
     def evaluated(self, stage: Stage, record: Record) -> None:
@@ -36,6 +37,10 @@ def files(run: Run) -> dict[str, bytes]:
     """What a run's phases hold, times aside."""
     names = ("config.toml", "ledger.jsonl", "theta.safetensors")
     return {f"{phase.name}/{name}": (phase.path / name).read_bytes() for phase in run.phases for name in names}
+
+
+BUDGET = 4000
+BY_STEPS = Evaluation(every_steps=1000, episodes=1, random_policies=1)
 
 
 @pytest.mark.parametrize("n_threads", [2, 7])
@@ -50,6 +55,7 @@ def test_threads_do_not_change_a_bit(trained: Path, tmp_path: Path, n_threads: i
     + [
         {"policy": PolicyConfig(normalise=True, replay_updates_statistics=True)},
         {"policy": PolicyConfig(heads="separate", hidden=(8, 8), activation="tanh")},
+        {"steps": BUDGET, "horizon": 20, "evaluation": BY_STEPS},
         {"episodes": 2, "adaptive_horizon": True, "shaping": "nes", "perturb": "all", "carry": "best"},
         {"stream": ("InvertedPendulum-v5@gravity=0.5,observation_noise=0.1", "InvertedPendulum-v5"), "horizon": 20},
         {"method": Replay(budget=4, ranks="per-task", update="shared", budget_is="per-task", weight=0.5)},
@@ -73,8 +79,8 @@ class QuitError(Exception):
 class Quitter(Recorder):
     """An observer that ends training, after its checkpoint, in the fifth generation that it sees."""
 
-    def generation_done(self, stage: Stage, generation: int, n_steps: int) -> None:
-        super().generation_done(stage, generation, n_steps)
+    def generation_done(self, stage: Stage, at: Position) -> None:
+        super().generation_done(stage, at)
         if self.generations == 5:
             raise QuitError
 
@@ -101,6 +107,40 @@ def test_every_method_goes_on_from_the_middle_of_any_phase(method: Method, tmp_p
         except QuitError:
             n_quits += 1
     assert n_quits == len(config.stages()) * 3 // 5
+    assert files(run) == files(undisturbed)
+
+
+def budgeted(method: Method) -> Config:
+    """Four phases of so many environment steps, the last one a return."""
+    return tiny_config(stream=STREAM, steps=BUDGET, pairs=6, horizon=20, evaluation=BY_STEPS, method=method)
+
+
+@pytest.mark.parametrize("method", [Naive(), Replay(budget=6), Distill()], ids=lambda method: method.name)
+def test_a_budget_of_steps_pays_for_all_but_evaluations(method: Method, tmp_path: Path) -> None:
+    run = train(budgeted(method), tmp_path / "run")
+    largest = (12 + 6) * 20  # a generation's training and replay
+    for ledger in run.ledgers:
+        assert len(ledger.records) == 5
+        spent = {**ledger.total_steps(), "evaluation": 0}
+        collected = spent["collection"]
+        assert BUDGET <= sum(spent.values()) < max(BUDGET, collected) + largest
+        cumulative = np.cumsum([sum(record.steps.values()) - record.steps["evaluation"] for record in ledger.records])
+        for i, taken in enumerate(cumulative):
+            assert i * 1000 <= taken < max(i * 1000, collected) + largest
+    assert run.ledgers[0].axis == [0, 0.001, 0.002, 0.003, 0.004]
+
+
+@pytest.mark.parametrize("method", [Replay(budget=6), Distill()], ids=lambda method: method.name)
+def test_a_budget_of_steps_is_kept_through_interruptions(method: Method, tmp_path: Path) -> None:
+    undisturbed = train(budgeted(method), tmp_path / "undisturbed")
+    n_quits = 0
+    while True:
+        try:
+            run = train(budgeted(method), tmp_path / "run", observers=[Quitter()], checkpoint_seconds=0)
+            break
+        except QuitError:
+            n_quits += 1
+    assert n_quits >= 3
     assert files(run) == files(undisturbed)
 
 

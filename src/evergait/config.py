@@ -15,7 +15,7 @@ from evergait.names import nearest
 from evergait.optimizers import Optimizer, Plain
 from evergait.policy import Policy, PolicyConfig
 from evergait.shaping import Shaping
-from evergait.tasks import Task, is_registered, parse_stream, parse_task, trust
+from evergait.tasks import Task, is_registered, parse_stream, parse_task, spaces, trust
 from evergait.types import EvergaitError
 
 FORMAT = 1
@@ -28,6 +28,8 @@ class Evaluation:
 
     every: int = 10
     """Generations between evaluations; there is always one before the first and after the last generation."""
+    every_steps: int = 0
+    """With a budget of steps: the steps between evaluations, in place of generations."""
     episodes: int = 10
     """Episodes per task, with the same seeds every time."""
     random_policies: int = 20
@@ -49,6 +51,9 @@ class Config:
     """Decides every random number of the run."""
     generations: int = 1000
     """Generations per task, K."""
+    steps: int = 0
+    """A budget in place of generations: a phase ends with the generation in which its environment steps (replay and
+    collection count, evaluations do not) reach this many; 0 counts generations."""
     pairs: int = 384
     """Mirrored pairs ±ε per generation; the population λ is twice this."""
     sigma: float = 0.1
@@ -97,6 +102,7 @@ class Config:
         require(self.horizon >= 0, "horizon", self.horizon, "at least 0")
         require(self.evaluation.every >= 1, "evaluation.every", self.evaluation.every, "at least 1")
         require(self.evaluation.episodes >= 1, "evaluation.episodes", self.evaluation.episodes, "at least 1")
+        self._check_budget()
         randoms = self.evaluation.random_policies
         require(randoms >= 1, "evaluation.random_policies", randoms, "at least 1")
         require(self.evaluation.snapshots >= 0, "evaluation.snapshots", self.evaluation.snapshots, "at least 0")
@@ -116,6 +122,39 @@ class Config:
             require(factor >= 0, f"healthy_bonus.{name}", factor, "at least 0")
         for task in policy.tasks:
             engine_name(self.engine, task)
+        if self.steps:
+            self._check_evaluations()
+
+    def _check_budget(self) -> None:
+        steps, every = self.steps, self.evaluation.every_steps
+        require(0 <= steps < 2**63, "steps", steps, "at least 0")
+        if not steps:
+            require(every == 0, "evaluation.every_steps", every, "0 unless there is a budget of steps")
+            return
+        right = "a divisor of steps, which gives every phase equally many evaluations"
+        require(0 < every <= steps and steps % every == 0, "evaluation.every_steps", every, right)
+
+    def _check_evaluations(self) -> None:
+        every, most = self.evaluation.every_steps, 0
+        for stage in self.stages():
+            batches = self.method.plan(stage, 1, stage.batches, {})
+            lengths = [min(filter(None, (self.horizon, spaces(batch.task).n_steps)), default=0) for batch in batches]
+            n_steps = (
+                2 * batch.n_pairs * self.episodes * length for batch, length in zip(batches, lengths, strict=True)
+            )
+            most = max(most, sum(n_steps))
+        right = f"at least {most}, the steps of the longest generation, or an evaluation could be skipped"
+        require(every >= most, "evaluation.every_steps", every, right)
+
+    @property
+    def budget(self) -> int:
+        """What a phase may use: environment steps if there is a budget of them, else generations."""
+        return self.steps or self.generations
+
+    @property
+    def unit(self) -> str:
+        """What the budget counts."""
+        return "steps" if self.steps else "generations"
 
     def to_toml(self) -> str:
         """This config as a TOML file."""

@@ -51,6 +51,21 @@ class Ledger:
     random_returns: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """Task name → mean return of each random policy; only in the first phase of a stream."""
     records: tuple[Record, ...] = ()
+    every_steps: int = 0
+    """With a budget of steps: the steps between evaluations."""
+
+    @property
+    def axis(self) -> list[float]:
+        """What curves are drawn over: the generation of every evaluation, or, with a budget of steps, the millions of
+        steps after which it was due (it took place at the end of that generation)."""
+        if not self.every_steps:
+            return [float(generation) for generation in self.generations]
+        return [i * self.every_steps / 1e6 for i in range(len(self.records))]
+
+    @property
+    def axis_label(self) -> str:
+        """What the axis counts."""
+        return "million steps" if self.every_steps else "generation"
 
     @property
     def generations(self) -> list[int]:
@@ -69,6 +84,8 @@ class Ledger:
 def header_line(ledger: Ledger) -> bytes:
     """The first line of a ledger file."""
     head = {"ledger": FORMAT, "stage": ledger.stage, "learning": list(ledger.learning), "tasks": list(ledger.tasks)}
+    if ledger.every_steps:
+        head["every_steps"] = ledger.every_steps
     if ledger.random_returns:
         head["random_returns"] = {task: list(values) for task, values in ledger.random_returns.items()}
     return f"{canonical_json(head)}\n".encode()
@@ -111,7 +128,8 @@ def _parse_head(data: Any) -> Ledger:
     if not learning or not set(learning) <= set(tasks):
         raise ValueError("what it learns is not among its tasks")
     random_returns = {_text(task): _numbers(values) for task, values in data.get("random_returns", {}).items()}
-    return Ledger(_whole(data["stage"]), learning, tasks, random_returns)
+    every_steps = _whole(data.get("every_steps", 0))
+    return Ledger(_whole(data["stage"]), learning, tasks, random_returns, every_steps=every_steps)
 
 
 def _parse_record(data: Any, tasks: Sequence[str]) -> Record:

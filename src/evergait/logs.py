@@ -11,26 +11,29 @@ from evergait.config import Config
 from evergait.data import to_data
 from evergait.ledger import Record
 from evergait.methods import Stage
+from evergait.state import Position
 from evergait.types import EvergaitError
 
 Write = Callable[[str, float, int], None]
 
 
 class LogObserver:
-    """Passes every evaluation on, at the generation counted over the whole stream."""
+    """Passes every evaluation on, at the generation, or with a budget of steps the step, counted over the stream."""
 
     def __init__(self, config: Config, write: Write, close: Callable[[], None]) -> None:
-        self._generations, self._write, self.close = config.generations, write, close
+        self._budget, self._write, self.close = config.budget, write, close
+        self._used = 0
 
-    def phase_started(self, stage: Stage, generation: int) -> None:
+    def phase_started(self, stage: Stage, at: Position) -> None:
         """Nothing to tell."""
 
-    def generation_done(self, stage: Stage, generation: int, n_steps: int) -> None:
-        """Nothing to tell."""
+    def generation_done(self, stage: Stage, at: Position) -> None:
+        """An evaluation may follow."""
+        self._used = at.used
 
     def evaluated(self, stage: Stage, record: Record) -> None:
         """Mean return per task, steps by kind, diverged episodes."""
-        at = stage.index * self._generations + record.generation
+        at = stage.index * self._budget + self._used
         for task in record.returns:
             self._write(f"return/{task}", record.mean(task), at)
         for kind, n_steps in record.steps.items():
@@ -50,10 +53,12 @@ def _wandb(config: Config, out: Path) -> LogObserver:
 
     run = wandb.init(project="evergait", dir=str(out), name=out.name, config=to_data(config))
 
-    def write(name: str, value: float, at: int) -> None:
-        run.log({name: value, "generation": at})
+    axis = "step" if config.steps else "generation"
 
-    run.define_metric("*", step_metric="generation")
+    def write(name: str, value: float, at: int) -> None:
+        run.log({name: value, axis: at})
+
+    run.define_metric("*", step_metric=axis)
     return LogObserver(config, write, run.finish)
 
 

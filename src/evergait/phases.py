@@ -57,6 +57,8 @@ def _identity(config: Config, stage: Stage, policy: Policy, parent: str) -> dict
     data = to_data(config)
     for name in ("stream", "method"):
         del data[name]
+    del data["generations" if config.steps else "steps"]
+    del data["evaluation"]["every" if config.steps else "every_steps"]
     if not parent:
         del data["carry"]
     return {
@@ -95,11 +97,7 @@ class PhaseTrainer:
                 if writer:
                     trainer = self._trainer()
                     state = trainer.train(phase.stage, self._start(phase, trainer.policy), writer)
-                    progress = {
-                        "generation": state.generation,
-                        "generations": self.config.generations,
-                        "versions": versions(),
-                    }
+                    progress = {**trainer.progress(state), "versions": versions()}
                     writer.finish(state.result(), state.metadata(), progress)
                     break
             if not is_waiting:

@@ -15,6 +15,7 @@ from evergait.config import Config
 from evergait.ledger import Record
 from evergait.methods import Stage
 from evergait.reference import paper_single_task
+from evergait.state import Position
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 
@@ -55,8 +56,8 @@ class Progress:
         self._curves: dict[str, list[float]] = {}
         self._live = Live(console=console, refresh_per_second=4, transient=True) if console.is_terminal else None
         self._stage: Stage | None = None
-        self._generation = self._first_generation = 0
-        self._n_steps, self._first_n_steps = 0, -1
+        self._at = self._first = Position(0, 0, 0)
+        self._is_first = True
         self._started = self._last_line = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -70,20 +71,19 @@ class Progress:
         if self._live:
             self._live.stop()
 
-    def phase_started(self, stage: Stage, generation: int) -> None:
+    def phase_started(self, stage: Stage, at: Position) -> None:
         """Begin to measure anew."""
-        self._stage, self._generation, self._first_generation = stage, generation, generation
-        self._n_steps, self._first_n_steps = 0, -1
+        self._stage, self._at, self._first, self._is_first = stage, at, at, True
         self._started = self._last_line = time.monotonic()
         if not self._live:
-            how = f"goes on after generation {generation}" if generation else "starts"
+            how = f"goes on after generation {at.generation}" if at.generation else "starts"
             self._print(f"phase {stage.index + 1}/{self._n_stages} {stage.name} {how}")
 
-    def generation_done(self, stage: Stage, generation: int, n_steps: int) -> None:
+    def generation_done(self, stage: Stage, at: Position) -> None:
         """Move on."""
-        if self._first_n_steps < 0:  # steps of the first generation are not known apart: measure from its end on
-            self._first_n_steps, self._first_generation, self._started = n_steps, generation, time.monotonic()
-        self._generation, self._n_steps = generation, n_steps
+        if self._is_first:  # it loads models and the like: measure from its end on
+            self._first, self._started, self._is_first = at, time.monotonic(), False
+        self._at = at
         if self._live:
             self._live.update(self._view())
         elif time.monotonic() - self._last_line > self._interval:
@@ -98,16 +98,15 @@ class Progress:
 
     def rate(self) -> float:
         """Environment steps per second in this phase and process."""
-        return (self._n_steps - max(self._first_n_steps, 0)) / max(time.monotonic() - self._started, 1e-9)
+        return (self._at.n_steps - self._first.n_steps) / max(time.monotonic() - self._started, 1e-9)
 
     def seconds_left(self) -> float:
         """Expected time until the end of the stream, if later phases take as long as this one."""
-        done = self._generation - self._first_generation
+        done = self._at.used - self._first.used
         if not self._stage or done < 1:
             return float("nan")
-        per_generation = (time.monotonic() - self._started) / done
-        total = self._config.generations
-        return per_generation * (total * (self._n_stages - self._stage.index) - self._generation)
+        left = self._config.budget * (self._n_stages - self._stage.index) - self._at.used
+        return max(left, 0) * (time.monotonic() - self._started) / done
 
     def _print(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True)
@@ -115,7 +114,9 @@ class Progress:
     def _status(self) -> str:
         left = self.seconds_left()
         ending = f", {duration(left)} left" if left == left else ""
-        return f"generation {self._generation}/{self._config.generations}, {self.rate():,.0f} steps/s{ending}"
+        steps = f", {self._at.used / self._config.steps:.0%} of the steps" if self._config.steps else ""
+        of = "" if self._config.steps else f"/{self._config.generations}"
+        return f"generation {self._at.generation}{of}{steps}, {self.rate():,.0f} steps/s{ending}"
 
     def _line(self) -> str:
         assert self._stage  # noqa: S101 - a generation belongs to a phase
@@ -126,7 +127,7 @@ class Progress:
     def _view(self) -> Group:
         assert self._stage  # noqa: S101
         head = Text(f"phase {self._stage.index + 1}/{self._n_stages}  {self._stage.name}", style="bold")
-        bar = ProgressBar(self._config.generations, self._generation, width=60)
+        bar = ProgressBar(self._config.budget, self._at.used, width=60)
         return Group(head, bar, Text(self._status(), style="dim"), returns_table(self._curves, self._stage))
 
 

@@ -13,6 +13,17 @@ from evergait.types import Array, EvergaitError, Float32, Float64
 
 
 @dataclass(frozen=True)
+class Position:
+    """How far a phase is."""
+
+    generation: int
+    n_steps: int
+    """Environment steps of the phase so far, evaluations included."""
+    used: int
+    """What it has used of its budget: generations or steps."""
+
+
+@dataclass(frozen=True)
 class State:
     """A phase after some generation."""
 
@@ -33,6 +44,8 @@ class State:
     """Training episodes that diverged since the last evaluation."""
     n_steps: int = 0
     """Environment steps of the whole phase so far, evaluations included."""
+    spent: int = 0
+    """The same without evaluations: what counts against a budget of steps."""
     memory: Mapping[str, Array] = field(default_factory=dict)
     """What the method keeps, by name; the next phase starts from it."""
 
@@ -60,6 +73,7 @@ class State:
             "steps": dict(self.steps),
             "diverged": self.diverged,
             "n_steps": self.n_steps,
+            "spent": self.spent,
         }
         return {"state": json.dumps(numbers)}
 
@@ -85,7 +99,8 @@ class State:
     @staticmethod
     def _parse(tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> "State":
         numbers = parse_json(metadata["state"])
-        counts = [numbers[name] for name in ("generation", "horizon", "diverged", "n_steps")]
+        numbers.setdefault("spent", 0)  # files from before there were budgets of steps
+        counts = [numbers[name] for name in ("generation", "horizon", "diverged", "n_steps", "spent")]
         if not all(type(count) is int and count >= 0 for count in (*counts, *numbers["steps"].values())):
             raise ValueError("a count in it is not a whole number")
         numbers["best_return"] = -np.inf if numbers["best_return"] is None else float(numbers["best_return"])

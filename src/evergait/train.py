@@ -16,7 +16,7 @@ from evergait.methods import Collection, Context, Stage, Step, rank_together, we
 from evergait.policy import Policy
 from evergait.search import Generation
 from evergait.signals import Stop, interruptible
-from evergait.state import State
+from evergait.state import Position, State
 from evergait.store import PhaseWriter
 from evergait.tasks import Task
 from evergait.types import EvergaitError, Float32
@@ -26,11 +26,11 @@ from evergait.workers import Workers
 class Observer(Protocol):
     """Is told what happens; must not change it."""
 
-    def phase_started(self, stage: Stage, generation: int) -> None:
-        """A phase begins, or goes on, after some generation."""
+    def phase_started(self, stage: Stage, at: Position) -> None:
+        """A phase begins, or goes on from where it was left."""
 
-    def generation_done(self, stage: Stage, generation: int, n_steps: int) -> None:
-        """A generation has been trained; the phase has taken so many environment steps, evaluations included."""
+    def generation_done(self, stage: Stage, at: Position) -> None:
+        """A generation has been trained."""
 
     def evaluated(self, stage: Stage, record: Record) -> None:
         """The unperturbed policy has been evaluated."""
@@ -50,7 +50,7 @@ class Trainer:
     def train(self, stage: Stage, start: State, writer: PhaseWriter) -> State:
         """Train one phase from its start, or from where an earlier process left it."""
         state, last_saved = self.begin(stage, start, writer), time.monotonic()
-        while state.generation < self.config.generations:
+        while self.used(state) < self.config.budget:
             try:
                 with interruptible():
                     state, record = self.advance(stage, state)
@@ -63,7 +63,7 @@ class Trainer:
                 self.save(writer, state)
                 last_saved = time.monotonic()
             for observer in self.observers:
-                observer.generation_done(stage, state.generation, state.n_steps)
+                observer.generation_done(stage, self.position(state))
                 if record:
                     observer.evaluated(stage, record)
         return state
@@ -92,9 +92,24 @@ class Trainer:
             )
 
         state = self.account(replace(state, theta=theta, optimizer=optimizer, memory=memory), generation, outcomes)
-        if number % config.evaluation.every and number != config.generations:
-            return state, None
-        return self.evaluate(stage, state)
+        return self.evaluate(stage, state) if self.is_due(state) else (state, None)
+
+    def used(self, state: State) -> int:
+        """What a phase has used of its budget."""
+        return state.spent if self.config.steps else state.generation
+
+    def position(self, state: State) -> Position:
+        """How far a phase is, for observers."""
+        return Position(state.generation, state.n_steps, self.used(state))
+
+    def is_due(self, state: State) -> bool:
+        """Whether the policy is to be evaluated after this generation."""
+        if self.used(state) >= self.config.budget:
+            return True
+        if not self.config.steps:
+            return state.generation % self.config.evaluation.every == 0
+        every, before = self.config.evaluation.every_steps, state.spent - sum(state.steps.values())
+        return state.spent // every > before // every
 
     def simulate(self, generation: Generation, batch: int, state: State) -> Outcome:
         """The episodes of one batch."""
@@ -112,13 +127,15 @@ class Trainer:
         if self.config.adaptive_horizon:
             horizon = int(np.ceil(2 * outcomes[0].lengths.mean()))
             horizon = min(horizon, self.config.horizon or horizon)
+        n_steps = sum(int(outcome.lengths.sum()) for outcome in outcomes)
         return replace(
             state,
             generation=generation.number,
             statistics=statistics,
             horizon=horizon,
             steps=steps,
-            n_steps=state.n_steps + sum(int(outcome.lengths.sum()) for outcome in outcomes),
+            n_steps=state.n_steps + n_steps,
+            spent=state.spent + n_steps,
             diverged=state.diverged + sum(int(outcome.diverged.sum()) for outcome in outcomes),
         )
 
@@ -136,19 +153,16 @@ class Trainer:
         achieved = float(np.mean([record.mean(task.name) for task in stage.tasks]))
         if achieved > state.best_return:
             state = replace(state, best_theta=state.theta, best_return=achieved)
-        if self.is_snapshot(state.generation):
+        if self.is_snapshot(state):
             state = replace(state, snapshots={**state.snapshots, str(state.generation): state.theta})
         return replace(state, steps={}, diverged=0, n_steps=state.n_steps + n_steps), record
 
-    def is_snapshot(self, generation: int) -> bool:
+    def is_snapshot(self, state: State) -> bool:
         """Whether this is the first evaluation past one of the evenly spaced snapshots."""
-        total, every, parts = (
-            self.config.generations,
-            self.config.evaluation.every,
-            self.config.evaluation.snapshots + 1,
-        )
-        before = max(generation - every, 0)
-        return 0 < generation < total and generation * parts // total > before * parts // total
+        used, total, parts = self.used(state), self.config.budget, self.config.evaluation.snapshots + 1
+        since = sum(state.steps.values()) if self.config.steps else self.config.evaluation.every
+        before = max(used - since, 0)
+        return 0 < used < total and used * parts // total > before * parts // total
 
     def begin(self, stage: Stage, start: State, writer: PhaseWriter) -> State:
         """Where an earlier process stopped, or else the start, evaluated."""
@@ -160,10 +174,11 @@ class Trainer:
                 state, record = self.evaluate(stage, self.look_back(stage, start))
             names = tuple(task.name for task in self.policy.tasks)
             learning = tuple(task.name for task in stage.tasks)
-            writer.append(header_line(Ledger(stage.index, learning, names, randoms)))
+            every_steps = self.config.evaluation.every_steps
+            writer.append(header_line(Ledger(stage.index, learning, names, randoms, every_steps=every_steps)))
             writer.append(record_line(record))
         for observer in self.observers:
-            observer.phase_started(stage, state.generation)
+            observer.phase_started(stage, self.position(state))
         return state
 
     def resume(self, start: State, writer: PhaseWriter) -> State:
@@ -186,7 +201,7 @@ class Trainer:
 
         memory = self.config.method.begin(self.context(stage, state), state.theta, state.memory, collect)
         steps = {"collection": recorder.n_steps} if recorder.n_steps else {}
-        return replace(state, memory=memory, steps=steps, n_steps=recorder.n_steps)
+        return replace(state, memory=memory, steps=steps, n_steps=recorder.n_steps, spent=recorder.n_steps)
 
     def context(self, stage: Stage, state: State) -> Context:
         """What a method may know besides its memory."""
@@ -194,5 +209,9 @@ class Trainer:
 
     def save(self, writer: PhaseWriter, state: State) -> None:
         """Write a checkpoint."""
-        progress = {"generation": state.generation, "generations": self.config.generations}
-        writer.checkpoint(state.tensors(), state.metadata(), progress)
+        writer.checkpoint(state.tensors(), state.metadata(), self.progress(state))
+
+    def progress(self, state: State) -> dict[str, int]:
+        """How far a phase is, for those who look into its folder."""
+        progress = {"generation": state.generation, self.config.unit: self.config.budget}
+        return {**progress, "spent": state.spent} if self.config.steps else progress

@@ -13,6 +13,7 @@ from evergait.export import export_policy
 from evergait.methods import Replay
 from evergait.policy import PolicyConfig
 from evergait.run import train
+from evergait.state import Position
 from evergait.studies.commands import run_study
 
 SMALL = PolicyConfig(input_width=4, hidden=(4,))
@@ -52,9 +53,9 @@ class Halfway:
     def evaluated(self, *_: object) -> None:
         """Nothing yet."""
 
-    def generation_done(self, stage: object, generation: int, n_steps: int) -> None:
+    def generation_done(self, stage: object, at: Position) -> None:
         """Now."""
-        if stage.index == 1 and generation == 2:  # type: ignore[attr-defined]
+        if stage.index == 1 and at.generation == 2:  # type: ignore[attr-defined]
             raise KeyboardInterrupt
 
 

@@ -14,6 +14,7 @@ from evergait.commands.show import describe
 from evergait.config import Config
 from evergait.files import sha256, write_json
 from evergait.run import Run, train
+from evergait.state import Position
 from evergait.studies.artifacts import all_tables
 from evergait.studies.commands import run_study
 from evergait.studies.folder import load_results
@@ -135,8 +136,8 @@ def stopped(long_config: Config, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
         def evaluated(self, *_: object) -> None: ...
 
-        def generation_done(self, stage: object, generation: int, n_steps: int) -> None:
-            if generation == 15:
+        def generation_done(self, stage: object, at: Position) -> None:
+            if at.generation == 15:
                 raise KeyboardInterrupt
 
     out = tmp_path_factory.mktemp("stopped") / "run"

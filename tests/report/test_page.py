@@ -4,19 +4,26 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from small import tiny_study
 
 from evergait.report import html, redo
 from evergait.report.catalogue import Catalogue
 from evergait.report.commands import write_report
+from evergait.report.curves import panel
 from evergait.report.groups import group_entries
 from evergait.report.transfer import interference_by_order
 from evergait.run import Run
 from evergait.store import PhaseStore
+from evergait.studies.artifacts import all_tables
+from evergait.studies.commands import run_study
+from evergait.studies.folder import load_results
+from evergait.studies.plane import plane_data
 from evergait.studies.results import Entry, Results
 from evergait.versions import in_words, versions
 from report.synthetic import EPISODES, forgetting, make_config, make_study, write_foreign_phase, write_run
@@ -194,3 +201,28 @@ def test_templates_scripts_and_styles_are_in_the_package() -> None:
     for name in (*html.STYLES, *html.SCRIPTS):
         assert (html.ASSETS / name).read_text()
     assert "</script" not in html.asset_script().lower()
+
+
+def test_a_study_by_steps_is_drawn_over_steps(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(
+        tiny_study().replace("generations = 4", "steps = 600").replace("every = 2", "every_steps = 200")
+    )
+    results = run_study(tmp_path / "tiny.toml", tmp_path / "out", seeds=2, threads=1)
+    panels = [panel(group, {task: i for i, task in enumerate(group.tasks)}) for group in group_entries(results)]
+    for drawn in panels:
+        assert drawn["unit"] == "million steps"
+        assert drawn["seeds"] == 2  # generations differ between seeds, evaluations do not
+        assert drawn["x"][:4] == [0, 0.0002, 0.0004, 0.0006]
+    text = write_report(results, tmp_path).read_text()
+    assert "millions of environment steps" in text
+
+
+def test_a_study_without_its_policies_has_all_but_gaits(measured: Results, tmp_path: Path) -> None:
+    shutil.copytree(measured.path, tmp_path / "out")
+    for policy in tmp_path.glob("out/phases/*/theta.safetensors"):
+        policy.unlink()
+    results = load_results(tmp_path / "out")
+    assert [table.to_csv() for table in all_tables(results)] == [table.to_csv() for table in all_tables(measured)]
+    text = write_report(results, tmp_path).read_text()
+    assert "kept without their policies" in text
+    assert plane_data(results) == "It takes policies, and some phases were kept without theirs."

@@ -19,6 +19,7 @@ from evergait.cli import main
 from evergait.config import Config
 from evergait.engines import get_engine
 from evergait.run import Run, train
+from evergait.state import Position
 from evergait.studies.commands import LOCAL, run_study
 from evergait.types import EvergaitError
 from evergait.versions import own_versions
@@ -49,10 +50,10 @@ class EachGeneration:
     def __init__(self, act: Callable[[int], None]) -> None:
         self.act, self.n_done = act, 0
 
-    def phase_started(self, stage: object, generation: int) -> None:
+    def phase_started(self, stage: object, at: object) -> None:
         pass
 
-    def generation_done(self, stage: object, generation: int, n_steps: int) -> None:
+    def generation_done(self, stage: object, at: Position) -> None:
         self.n_done += 1
         self.act(self.n_done)
 

@@ -14,11 +14,11 @@ MEASURES = ("return", "backward", "forward")
 
 
 def panel(group: Group, colours: dict[str, int]) -> dict[str, Any]:
-    """One chart: x in generations since the beginning, and per measure and task a line with its band."""
+    """One chart: x in generations or steps since the beginning, and per measure and task a line with its band."""
     ledgers = group.metrics[0].ledgers
-    lengths = [ledger.generations[-1] for ledger in ledgers]
+    lengths = [ledger.axis[-1] for ledger in ledgers]
     starts = np.concatenate([[0], np.cumsum(lengths)])[:-1].tolist()
-    x = [start + generation for start, ledger in zip(starts, ledgers, strict=True) for generation in ledger.generations]
+    x = [round(start + at, 6) for start, ledger in zip(starts, ledgers, strict=True) for at in ledger.axis]
     lines: dict[str, list[dict[str, Any]]] = {measure: [] for measure in MEASURES}
     for task in group.tasks:
         for measure in MEASURES:
@@ -30,6 +30,7 @@ def panel(group: Group, colours: dict[str, int]) -> dict[str, Any]:
         "order": group.order,
         "seeds": len(group.entries),
         "x": x,
+        "unit": ledgers[0].axis_label,
         "stages": [
             {
                 "from": start,

@@ -58,7 +58,7 @@ def group_entries(results: Results) -> list[Group]:
     groups = []
     for (condition, order), entries in together.items():
         entries.sort(key=lambda entry: entry.seed)
-        shapes = [[ledger.generations for ledger in entry.run.ledgers] for entry in entries]
+        shapes = [[ledger.axis for ledger in entry.run.ledgers] for entry in entries]
         furthest = max(shapes, key=lambda shape: (len(shape), shapes.count(shape)))
         alike = tuple(entry for entry, shape in zip(entries, shapes, strict=True) if shape == furthest)
         metrics = tuple(results.metrics(entry) for entry in alike)

@@ -81,6 +81,7 @@ def render_report(results: Results, cache: Path | None = None) -> str:
         "cap": CAP,
         "panels": panels,
         "orders": list(dict.fromkeys(group.order for group in groups)),
+        "in_steps": any(metrics.ledgers[0].every_steps for group in groups for metrics in group.metrics),
         "many_seeds": any(len(group.entries) > 1 for group in groups),
         "many_orders": any(bar.n > 1 for chart in backward for bar in chart.bars),
         "matrices": [transfer.matrix(group) for group in groups],

@@ -52,11 +52,12 @@ def run_study(
 
     Raises EvergaitError at the end if phases failed; all that did not need them is trained by then.
     """
+    workers.check()
+    workers.limits.apply()
     study = read_study(name_or_path).at_scale(scale)
     n_threads = default_threads() if threads is None else threads
     require(n_threads >= 1, "threads", n_threads, "at least 1")
     require(jobs >= 1, "jobs", jobs, "at least 1")
-    workers.check()
     path = Path(out)
     study = study if seeds is None else study.with_seeds(seeds)
     only, conditions = tuple(only), tuple(conditions)
@@ -130,12 +131,13 @@ def print_plan(
     require(n_threads >= 1, "threads", n_threads, "at least 1")
     plan = make_plan(Tree.build(cells), PhaseStore(Path(out or ".") / "phases"), n_threads)
     console = console or rich.console.Console()
-    steps = sum(plan.left.n_steps.values())
+    budget = sum(plan.left.budget.values())
+    steps = sum(plan.left.n_steps.values()) + budget
     console.print(f"{study.head.title}{f', scale {scale}' if scale else ''}", style="bold", markup=False)
     lines = {
         "runs": f"{len(cells)} (conditions × orders × seeds, and baselines)",
         "phases": f"{plan.n_phases} different ones of {sum(len(c.phases) for c in cells)}; {plan.n_done} are done",
-        "episodes": f"{plan.left.n_episodes:,}",
+        "episodes": f"{plan.left.n_episodes:,}" + (" and those that the budgets of steps pay for" if budget else ""),
         "environment steps": f"at most {steps:,}",
         "measured": ", ".join(f"{task.name} {s.steps_per_second:,.0f} steps/s" for task, s in plan.speed.items())
         or "nothing",

@@ -42,17 +42,18 @@ def draw_curves(axes: Axes, results: Results, entries: Sequence[Entry], what: Cu
     n_stages = min(metrics.n_stages for metrics in all_metrics)
     tasks = dict.fromkeys(task for ledger in all_metrics[0].ledgers for task in ledger.learning)
     colours = task_colours(all_metrics[0].ledgers[0].tasks)
-    start = 0
+    start = 0.0
     for stage in range(n_stages):
-        generations = np.array(all_metrics[0].ledgers[stage].generations) + start
+        x = np.array(all_metrics[0].ledgers[stage].axis) + start
         for task in tasks:
             curves = [curve for m in all_metrics if (curve := what(m, task, stage)) is not None]
             if curves:
-                draw_band(axes, generations, np.array(curves), colours[task])
-        start = int(generations[-1])
+                draw_band(axes, x, np.array(curves), colours[task])
+        start = float(x[-1])
         if stage < n_stages - 1:
             axes.axvline(start, color="0.4", linestyle="--", linewidth=0.8)
     axes.set_xlim(0, start)
+    axes.set_xlabel(all_metrics[0].ledgers[0].axis_label)
     for task in tasks:
         axes.plot([], [], color=colours[task], label=short(task))
 
@@ -75,7 +76,6 @@ def condition_figure(results: Results, condition: str, what: Curve, name: str, l
         draw_curves(axes[i], results, entries, what)
         axes[i].set_title(order)
         axes[i].axhline(0, color="0.7", linewidth=0.6)
-        axes[i].set_xlabel("generation")
         axes[i].set_ylabel(label)
     for empty in axes[len(orders) :]:
         empty.set_axis_off()
@@ -107,7 +107,6 @@ def budgets_figure(results: Results) -> Picture:
     for panel, condition in zip(axes, shown, strict=False):
         draw_curves(panel, results, by_order(results, condition)[orders[0]])
         panel.set_title(condition)
-        panel.set_xlabel("generation")
         panel.set_ylabel("normalised return R̂")
     legend_below(figure, axes[0])
     return Picture("budgets", f"Replay budgets on {orders[0]}" if orders else "Replay budgets", figure)
@@ -124,11 +123,11 @@ def baselines_figure(results: Results) -> Picture:
         ledgers = [found[task] for found in results.baselines.values() if task in found]
         draw_band(
             panel,
-            np.array(ledgers[0].generations, np.float64),
+            np.array(ledgers[0].axis, np.float64),
             np.array([ledger.curve(task) for ledger in ledgers]),
             colours[task],
         )
         panel.set_title(short(task))
-        panel.set_xlabel("generation")
+        panel.set_xlabel(ledgers[0].axis_label)
         panel.set_ylabel("return")
     return Picture("baselines", "Single-task training; the best evaluation is the normaliser R*", figure)

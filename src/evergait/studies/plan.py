@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,18 +26,24 @@ class Cost:
     """Work of one or more phases."""
 
     n_episodes: int
+    """Without those that a budget of steps pays for: nobody knows how long they will be."""
     n_steps: Mapping[Task, int]
     """Environment steps by task if every episode runs to its end: an upper bound."""
+    budget: Mapping[Task, int] = field(default_factory=dict)
+    """Steps that a budget gives, by task: neither more nor less, but for the last generation."""
 
     @staticmethod
     def total(costs: Iterable["Cost"]) -> "Cost":
         """All together."""
-        n_episodes, n_steps = 0, dict[Task, int]()
+        total = Cost(0, {})
         for cost in costs:
-            n_episodes += cost.n_episodes
-            for task, steps in cost.n_steps.items():
-                n_steps[task] = n_steps.get(task, 0) + steps
-        return Cost(n_episodes, n_steps)
+            parts = _add(total.n_steps, cost.n_steps), _add(total.budget, cost.budget)
+            total = Cost(total.n_episodes + cost.n_episodes, *parts)
+        return total
+
+
+def _add(a: Mapping[Task, int], b: Mapping[Task, int]) -> dict[Task, int]:
+    return {task: a.get(task, 0) + b.get(task, 0) for task in (*a, *b)}
 
 
 def episode_steps(config: Config, task: Task) -> int:
@@ -49,18 +55,24 @@ def episode_steps(config: Config, task: Task) -> int:
 def phase_cost(config: Config, stage: Stage) -> Cost:
     """Training and evaluation of one phase."""
     n_episodes: dict[Task, int] = {}
-    for generation in range(1, config.generations + 1):
-        for batch in config.method.plan(stage, generation, stage.batches, {}):
-            n_episodes[batch.task] = n_episodes.get(batch.task, 0) + 2 * batch.n_pairs * config.episodes
+    evaluation, budget = config.evaluation, dict[Task, int]()
+    if config.steps:
+        batches = config.method.plan(stage, 1, stage.batches, {})
+        for batch in batches:
+            budget[batch.task] = config.steps * batch.n_pairs // sum(batch.n_pairs for batch in batches)
+        n_evaluations = config.steps // evaluation.every_steps + 1
+    else:
+        for generation in range(1, config.generations + 1):
+            for batch in config.method.plan(stage, generation, stage.batches, {}):
+                n_episodes[batch.task] = n_episodes.get(batch.task, 0) + 2 * batch.n_pairs * config.episodes
+        n_evaluations = -(-config.generations // evaluation.every) + 1
     steps = {task: n * episode_steps(config, task) for task, n in n_episodes.items()}
-    evaluation = config.evaluation
-    n_evaluations = -(-config.generations // evaluation.every) + 1
     n_evaluations += evaluation.random_policies if stage.index == 0 else 0
     for task in config.build_policy().tasks:
         n = n_evaluations * evaluation.episodes
         n_episodes[task] = n_episodes.get(task, 0) + n
         steps[task] = steps.get(task, 0) + n * (spaces(task).n_steps or UNLIMITED)
-    return Cost(sum(n_episodes.values()), steps)
+    return Cost(sum(n_episodes.values()), steps, budget)
 
 
 @dataclass(frozen=True)
@@ -117,13 +129,16 @@ class Plan:
     @property
     def most_seconds(self) -> float:
         """If every episode runs to its end."""
-        return sum(n / self.speed[task].steps_per_second for task, n in self.left.n_steps.items())
+        return self._seconds(_add(self.left.n_steps, self.left.budget))
 
     @property
     def least_seconds(self) -> float:
         """If episodes stay as short as they are before anything is learnt."""
-        steps = {task: n * self.speed[task].survival for task, n in self.left.n_steps.items()}
-        return sum(n / self.speed[task].steps_per_second for task, n in steps.items())
+        short = {task: int(n * self.speed[task].survival) for task, n in self.left.n_steps.items()}
+        return self._seconds(_add(short, self.left.budget))
+
+    def _seconds(self, n_steps: Mapping[Task, int]) -> float:
+        return sum(n / self.speed[task].steps_per_second for task, n in n_steps.items())
 
 
 def make_plan(tree: Tree, store: PhaseStore, n_threads: int) -> Plan:

@@ -90,7 +90,7 @@ class Pool:
             del self._busy[connection]
             process.join()
             return [Ended(node, f"its process died ({_how(process.exitcode)}); what was saved before is intact")]
-        if kind == "generation":
+        if kind == "used":
             watcher.advanced(node, value)
             return []
         del self._busy[connection]
@@ -124,14 +124,14 @@ class _Messenger:
     def __init__(self, connection: Connection) -> None:
         self._connection, self._last = connection, 0.0
 
-    def advanced(self, node: Node, generation: int) -> None:
+    def advanced(self, node: Node, used: int) -> None:
         """Tell how far it is, not too often."""
         now = time.monotonic()
         if now - self._last < SECONDS_BETWEEN_NEWS:
             return
         self._last = now
         with contextlib.suppress(OSError):  # nobody listens: see `_stop_with_parent`
-            self._connection.send(("generation", generation))
+            self._connection.send(("used", used))
 
     def begin(self, n_phases: int, n_done: int) -> None:
         """Not asked here."""

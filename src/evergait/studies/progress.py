@@ -26,29 +26,33 @@ class Pace:
 
     node: Node
     first: int | None = None
-    generation: int = 0
+    used: int = 0
+    """Generations or steps, whichever the budget counts."""
     since: float = field(default_factory=time.monotonic)
 
     @property
-    def n_generations(self) -> int:
-        """Generations of the whole phase."""
-        return self.node.config.generations
+    def budget(self) -> int:
+        """Of the whole phase."""
+        return self.node.config.budget
 
     @property
     def rate(self) -> float:
-        """Generations per second; 0 while unknown."""
-        done = 0 if self.first is None else self.generation - self.first
+        """Generations or steps per second; 0 while unknown."""
+        done = 0 if self.first is None else self.used - self.first
         return done / max(time.monotonic() - self.since, 1e-9)
 
-    def advance(self, generation: int) -> None:
-        """It has reached a generation; the first word sets the clock."""
+    def advance(self, used: int) -> None:
+        """It has used so much of its budget; the first word sets the clock."""
         if self.first is None:
-            self.first, self.since = generation, time.monotonic()
-        self.generation = generation
+            self.first, self.since = used, time.monotonic()
+        self.used = used
+
+    def __str__(self) -> str:
+        return f"{self.used:,} of {self.budget:,} {self.node.config.unit}"
 
     def seconds_left(self) -> float | None:
         """By the rate so far."""
-        return (self.n_generations - self.generation) / self.rate if self.rate > 0 else None
+        return max(self.budget - self.used, 0) / self.rate if self.rate > 0 else None
 
 
 class Progress:
@@ -85,14 +89,14 @@ class Progress:
         self.paces[node.name] = Pace(node)
         if self._bars:
             label = rich.markup.escape(node.label)
-            self._bar_of[node.name] = self._bars.add_task(label, total=node.config.generations)
+            self._bar_of[node.name] = self._bars.add_task(label, total=node.config.budget)
         self._write_running(force=True)
 
-    def advanced(self, node: Node, generation: int) -> None:
+    def advanced(self, node: Node, used: int) -> None:
         """Move the bar, or say a line if none was said for a while."""
-        self.paces[node.name].advance(generation)
+        self.paces[node.name].advance(used)
         if self._bars:
-            self._bars.update(self._bar_of[node.name], completed=generation)
+            self._bars.update(self._bar_of[node.name], completed=used)
         elif time.monotonic() - self._last_line > SECONDS_BETWEEN_LINES:
             self._line()
         self._write_running()
@@ -123,17 +127,14 @@ class Progress:
         if self.n_trained:
             each = (time.monotonic() - self.begun) / self.n_trained
             parts.append(f"about {duration(each * (self.n_phases - self.n_done - self.n_failed))} left")
-        parts += [f"{p.node.label}: generation {p.generation}/{p.n_generations}" for p in self.paces.values()]
+        parts += [f"{pace.node.label}: {pace}" for pace in self.paces.values()]
         self.console.print("; ".join(parts), markup=False, highlight=False, soft_wrap=True)
 
     def _write_running(self, force: bool = False) -> None:
         """For `status` in another process."""
         if force or time.monotonic() - self._last_file > SECONDS_BETWEEN_FILES:
             self._last_file = time.monotonic()
-            now = {
-                name: {"generation": p.generation, "generations": p.n_generations, "generations_per_second": p.rate}
-                for name, p in self.paces.items()
-            }
+            now = {name: {"at": str(p), "seconds_left": p.seconds_left()} for name, p in self.paces.items()}
             with contextlib.suppress(OSError):  # a full disk must not end what is being trained
                 write_json(self.path / RUNNING, now)
 

@@ -14,6 +14,7 @@ from evergait.files import write_json
 from evergait.ledger import Record
 from evergait.methods import Stage
 from evergait.phases import PhaseTrainer
+from evergait.state import Position
 from evergait.store import PhaseStore
 from evergait.studies.tree import Node, Tree
 from evergait.types import EvergaitError
@@ -31,8 +32,8 @@ class Watcher(Protocol):
     def started(self, node: Node) -> None:
         """A phase is being trained, from its start or from its checkpoint."""
 
-    def advanced(self, node: Node, generation: int) -> None:
-        """A phase in training has reached a generation."""
+    def advanced(self, node: Node, used: int) -> None:
+        """A phase in training has used so much of its budget."""
 
     def finished(self, node: Node) -> None:
         """A phase is done."""
@@ -144,13 +145,13 @@ class _Observer:
     node: Node
     watcher: Watcher
 
-    def phase_started(self, stage: Stage, generation: int) -> None:
+    def phase_started(self, stage: Stage, at: Position) -> None:
         """Where it goes on from."""
-        self.watcher.advanced(self.node, generation)
+        self.watcher.advanced(self.node, at.used)
 
-    def generation_done(self, stage: Stage, generation: int, n_steps: int) -> None:
+    def generation_done(self, stage: Stage, at: Position) -> None:
         """One more."""
-        self.watcher.advanced(self.node, generation)
+        self.watcher.advanced(self.node, at.used)
 
     def evaluated(self, stage: Stage, record: Record) -> None:
         """Evaluations are in the ledger."""

@@ -57,17 +57,16 @@ def _phase_state(folder: PhaseFolder, failures: dict[str, Any], running: dict[st
         return "failed", str(failures[folder.name])
     if (folder.path / "progress.json").exists():
         progress = folder.progress()
-        return "stopped", f"at generation {progress.get('generation')} of {progress.get('generations')}"
+        of = f" of {progress['generations']}" if "generations" in progress else ""
+        return "stopped", f"at generation {progress.get('generation')}{of}"
     return "missing", ""
 
 
 def _time_left(pace: Any) -> str:
     try:
-        left = pace["generations"] - pace["generation"]
-        done = f"generation {pace['generation']} of {pace['generations']}"
-        rate = pace["generations_per_second"]
-        return f"{done}, {duration(left / rate)} left" if rate > 0 else done
-    except (TypeError, KeyError, OverflowError):
+        done, left = str(pace["at"]), pace["seconds_left"]
+        return done if left is None else f"{done}, {duration(left)} left"
+    except (TypeError, KeyError, OverflowError, ValueError):
         return ""
 
 

@@ -18,6 +18,7 @@ from evergait.methods import Stage
 from evergait.phases import PhaseTrainer, plan_phases
 from evergait.reference import paper_single_task
 from evergait.signals import stop_at_safe_points
+from evergait.state import Position
 from evergait.store import PhaseStore
 from evergait.studies.space import Dimension, Search
 from evergait.types import EvergaitError
@@ -40,24 +41,26 @@ def score(config: Config, record: Record) -> float:
     return float(np.mean([record.mean(task) / best.get(task, 1.0) for task in tasks]))
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Pruner:
     """Reports every evaluation of a trial, and ends the trial if others were better by then."""
 
     optuna: Any
     trial: Any
     config: Config
+    used: int = 0
 
-    def phase_started(self, stage: Stage, generation: int) -> None:
+    def phase_started(self, stage: Stage, at: Position) -> None:
         """Nothing to report."""
 
-    def generation_done(self, stage: Stage, generation: int, n_steps: int) -> None:
-        """Nothing to report."""
+    def generation_done(self, stage: Stage, at: Position) -> None:
+        """An evaluation may follow."""
+        self.used = at.used
 
     def evaluated(self, stage: Stage, record: Record) -> None:
         """Later stages count on from the earlier ones."""
-        # Shares of the stream, for trials may differ in their generations.
-        done = stage.index + record.generation / self.config.generations
+        # Shares of the stream, for trials may differ in their budgets.
+        done = stage.index + min(self.used / self.config.budget, 1.0)
         self.trial.report(score(self.config, record), round(1000 * done))
         if self.trial.should_prune():
             raise self.optuna.TrialPruned

@@ -151,7 +151,7 @@ class Chart {
       const spread = line.low ? ` (${format(line.low[index])} to ${format(line.high[index])})` : "";
       return make("div", { style: `--c: ${colourOf(line.task)}` }, `${this.tasks[line.task]} ${format(line.y[index])}${spread}`);
     });
-    this.tip.replaceChildren(make("b", {}, `generation ${x}`), ...rows);
+    this.tip.replaceChildren(make("b", {}, this.panel.unit === "generation" ? `generation ${x}` : `${x} ${this.panel.unit}`), ...rows);
     const right = X(x) > width / 2;
     this.tip.style.left = right ? "auto" : `${X(x) + 10}px`;
     this.tip.style.right = right ? `${width - X(x) + 10}px` : "auto";
@@ -197,7 +197,7 @@ class Chart {
   }
 }
 
-// All panels zoom together, so that the same generations are compared.
+// All panels zoom together, so that the same moments are compared.
 function setZoom(range) {
   charts.zoom = range;
   const reset = $("#reset-zoom");
