@@ -32,7 +32,7 @@ FAULTS = {
     "damage-study": "a flipped bit or a cut tail in a study",
     "damage-training": "a flipped bit or a cut tail in a run in training",
     "numbers": "NaN, infinite and overflowing returns, observations that are no numbers",
-    "environments": "environments that raise, die, hang, or hang when they are made",
+    "environments": "environments that raise, die or hang when they are simulated, made, asked or recorded",
     "many-runs": "runs that start at once in one store",
     "threads": "numbers of threads, BLAS variables, a crowded machine",
     "surroundings": "clocks, start methods, names of folders, homes",

@@ -1,6 +1,7 @@
 """Environments of a careless user: each misbehaves in its own way."""
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import numpy as np
 COMMAND = Path("/proc/self/cmdline").read_text()
 IS_ASKED, IS_SIMULATED = ("evergait." + module in COMMAND for module in ("tasks.process", "engines.gymnasium_worker"))
 """What the process that imports this is there for."""
+LITTER = "3607"
+"""Seconds that a forgotten process would sleep; nothing else sleeps as long."""
 
 
 class Careless(gymnasium.Env):
@@ -23,6 +26,8 @@ class Careless(gymnasium.Env):
         self.n_steps, self.bad = 0, False
         if (fault == "making" and IS_SIMULATED) or (fault == "asking" and IS_ASKED):
             time.sleep(3600)
+        if fault == "litter":
+            subprocess.Popen(["sleep", LITTER])
         if fault == "dying" and IS_ASKED:
             os._exit(7)
         if fault == "unmakable":
@@ -78,6 +83,6 @@ class Strange(Careless):
 for fault in ("raise", "hang", "die"):
     gymnasium.register(f"Broken-{fault}-v0", Broken, kwargs={"fault": fault})
 RECORDING = ("recording-raise", "recording-hang", "recording-die")
-FAULTS = ("raise", "hang", "die", "making", "asking", "dying", "unmakable", *RECORDING)
+FAULTS = ("litter", "raise", "hang", "die", "making", "asking", "dying", "unmakable", *RECORDING)
 for fault in (*FAULTS, "nan", "inf", "-inf", "overflow", "observation", ""):
     gymnasium.register(f"Strange{fault.title()}-v0", Strange, kwargs={"fault": fault})

@@ -114,8 +114,12 @@ def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path) -> Non
             "evaluation.every_steps: is 5; it must be 0 unless there is a budget",
         ),
         (
+            {"steps": 8000, "pairs": 1, "method": Distill(), "evaluation": Evaluation(every_steps=8000)},
+            "evaluation.every_steps: is 8000; it must be at least 8001, what a generation or a collection may take",
+        ),
+        (
             {"steps": 10**6, "evaluation": Evaluation(every_steps=10**5)},
-            "evaluation.every_steps: is 100000; it must be at least 768000, the steps of the longest generation",
+            "evaluation.every_steps: is 100000; it must be at least 768000, what a generation or a collection may take",
         ),
         ({"pairs": 0}, "pairs: is 0; it must be at least 1"),
         ({"generations": 0}, "generations: is 0; it must be at least 1"),

@@ -135,15 +135,19 @@ class Config:
         require(0 < every <= steps and steps % every == 0, "evaluation.every_steps", every, right)
 
     def _check_evaluations(self) -> None:
+        """No evaluation may be skipped: then all ledgers have equally many, at the same steps."""
         every, most = self.evaluation.every_steps, 0
+        n_recorded = sum(part.collection.episodes for part in self.method.parts if hasattr(part, "collection"))
         for stage in self.stages():
-            batches = self.method.plan(stage, 1, stage.batches, {})
-            lengths = [min(filter(None, (self.horizon, spaces(batch.task).n_steps)), default=0) for batch in batches]
-            n_steps = (
-                2 * batch.n_pairs * self.episodes * length for batch, length in zip(batches, lengths, strict=True)
-            )
-            most = max(most, sum(n_steps))
-        right = f"at least {most}, the steps of the longest generation, or an evaluation could be skipped"
+            limits = {task: spaces(task).n_steps for task in (*stage.tasks, *stage.earlier)}
+            endless = [task.name for task, limit in limits.items() if not limit]
+            right = f"0 for {', '.join(endless)}, whose episodes have no time limit"
+            require(not endless or (self.horizon > 0 and not n_recorded), "steps", self.steps, right)
+            longest = max(limits.values())
+            n_pairs = sum(batch.n_pairs for batch in self.method.plan(stage, 1, stage.batches, {}))
+            generation = 2 * n_pairs * self.episodes * min(filter(None, (longest, self.horizon)))
+            most = max(most, generation, n_recorded * longest + 1)
+        right = f"at least {most}, what a generation or a collection may take, or an evaluation could be skipped"
         require(every >= most, "evaluation.every_steps", every, right)
 
     @property

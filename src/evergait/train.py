@@ -128,6 +128,10 @@ class Trainer:
             horizon = int(np.ceil(2 * outcomes[0].lengths.mean()))
             horizon = min(horizon, self.config.horizon or horizon)
         n_steps = sum(int(outcome.lengths.sum()) for outcome in outcomes)
+        if self.config.steps and not n_steps:
+            raise EvergaitError(
+                f"steps: no episode of generation {generation.number} took one; none would ever be used"
+            )
         return replace(
             state,
             generation=generation.number,

@@ -49,7 +49,9 @@ def test_a_cluster_made_by_hand_is_found_and_a_machine_with_other_versions_is_no
     odd = tmp_path / "odd" / "numpy-9.9.9.dist-info"
     odd.mkdir(parents=True)
     (odd / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 9.9.9\n")
+    process.send_signal(signal.SIGSTOP)  # or a slow machine joins when all is done
     ray(commands, "start", "--address", address, *SMALL, PYTHONPATH=str(odd.parent))
+    process.send_signal(signal.SIGCONT)
     difference = f"numpy is {np.__version__} here and 9.9.9 on {os.uname().nodename}"
     commands.until(lambda: f"a worker that joined is not used: {difference}" in commands.said().replace("\n", " "))
     process.send_signal(signal.SIGTERM)

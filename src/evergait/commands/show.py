@@ -39,7 +39,7 @@ def describe(run: Run) -> dict[str, Any]:
         "stream": list(run.config.stream),
         "method": run.config.method.name,
         "seed": run.config.seed,
-        "theta_sha256": run.theta_sha256,
+        "theta_sha256": run.theta_sha256 if run.phases[-1].has_policy else None,
         "phases": [phase.name for phase in run.phases],
         "normaliser": {"source": metrics.normaliser.source, "values": dict(metrics.normaliser.best)},
         "stages": [
@@ -74,7 +74,8 @@ def print_run(run: Run) -> None:
     for sentence in sentences(metrics):
         console.print(sentence, markup=False)
     steps = ", ".join(f"{n:,} {kind}" for kind, n in metrics.total_steps().items() if n)
-    console.print(f"Environment steps: {steps}. θ: {run.theta_sha256[:16]}…", style="dim", markup=False)
+    theta = f"θ: {run.theta_sha256[:16]}…" if run.phases[-1].has_policy else "θ was not kept."
+    console.print(f"Environment steps: {steps}. {theta}", style="dim", markup=False)
     if not run.is_done:
         console.print("The run is not finished; the same `train` command goes on with it.", markup=False)
 

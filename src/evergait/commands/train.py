@@ -19,6 +19,7 @@ from evergait.progress import Progress
 from evergait.run import Run, check_threads, open_folder, train
 from evergait.signals import Stop, interruptible, stop_at_safe_points
 from evergait.state import Position
+from evergait.tasks.process import set_limits
 from evergait.train import Observer
 from evergait.workers import Local, Traffic, WorkersChoice
 
@@ -55,7 +56,7 @@ class Train:
         """Train, with progress; return the exit code."""
         config = self.settings
         self.workers.check()
-        self.workers.limits.apply()
+        set_limits(self.workers.limits)
         config.check()
         already = (self.out / "run.json").exists() and Run.load(self.out)
         if already and already.config == config and already.is_done:

@@ -5,9 +5,10 @@ import importlib
 import importlib.util
 from typing import Literal
 
-from evergait.engines.base import Engine, Episodes, Limits, Outcome
+from evergait.engines.base import Engine, Episodes, Outcome
 from evergait.names import nearest
 from evergait.tasks import Task
+from evergait.tasks.process import Limits
 from evergait.types import EvergaitError
 
 EngineName = Literal["auto", "planar", "mujoco", "gymnasium"]

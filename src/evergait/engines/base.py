@@ -6,14 +6,13 @@ task: not on its neighbours, its place, or the number of threads.
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from evergait.policy import Network
 from evergait.random import Noise
-from evergait.tasks import MAKING_SECONDS, Task
-from evergait.tasks.process import be_patient
+from evergait.tasks import Task
 from evergait.types import Bool, Float32, Float64, Int32, UInt32
 
 
@@ -68,19 +67,6 @@ class Outcome:
         """Join the outcomes of consecutive rows."""
         names = ("returns", "lengths", "diverged", "statistics")
         return Outcome(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-
-
-class Limits(NamedTuple):
-    """Seconds after which other people's code is held to hang."""
-
-    episode: float = 600.0
-    making: float = MAKING_SECONDS
-
-    def apply(self) -> None:
-        """What was set holds also where an environment is asked or recorded outside an engine."""
-        for kind, default in Limits()._asdict().items():
-            if (seconds := getattr(self, kind)) != default:
-                be_patient(kind, seconds)
 
 
 @runtime_checkable

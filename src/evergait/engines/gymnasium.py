@@ -11,12 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from evergait.engines.base import Episodes, Limits, Outcome
+from evergait.engines.base import Episodes, Outcome
 from evergait.engines.gymnasium_episode import READY, act, pack, perceived, to_action
 from evergait.policy import Network
 from evergait.random import PERTURBATION, Noise
 from evergait.tasks import Task, make, refusal
-from evergait.tasks.process import SECONDS_TO_EXIT, Process, spec_of, stop
+from evergait.tasks.process import SECONDS_TO_EXIT, Limits, Process, spec_of, stop
 from evergait.tasks.variants import apply_to_environment
 from evergait.types import EvergaitError, Float32
 
@@ -108,7 +108,7 @@ def _take(worker: _Worker, episodes: Episodes, outcome: Outcome) -> None:
     try:
         row, answer = worker.pipe.recv()
     except (EOFError, OSError) as error:
-        code = worker.process.popen.wait()
+        code = worker.process.end(SECONDS_TO_EXIT)
         raise EvergaitError(f"{_where(worker, episodes)} ended its process (exit code {code})") from error
     if isinstance(answer, str):
         raise EvergaitError(f"{_where(worker, episodes)} failed: {answer}")

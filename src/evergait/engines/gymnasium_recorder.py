@@ -6,12 +6,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from evergait.engines.base import Episodes, Limits
+from evergait.engines.base import Episodes
 from evergait.engines.gymnasium_episode import Episode, act, pack, perceived, to_action
 from evergait.policy import Network
 from evergait.random import ACTION_NOISE, COLLECTION, RESERVOIR, Noise
 from evergait.tasks import Task
-from evergait.tasks.process import ask, is_foreign, patience
+from evergait.tasks.process import Beat, ask, is_foreign
 from evergait.tasks.quiet import hushed
 from evergait.types import EvergaitError, Float32, Float64
 
@@ -39,19 +39,28 @@ class Recorder:
 
 
 def record(
-    recorder: Recorder, task: Task, network: Network, theta: Float32, n_episodes: int, n_kept: int, noise: float
+    recorder: Recorder,
+    task: Task,
+    network: Network,
+    theta: Float32,
+    n_episodes: int,
+    n_kept: int,
+    noise: float,
+    beat: Beat = lambda: None,
 ) -> tuple[int, Float32]:
     """How many steps were taken, and what was kept of them."""
     none, draw = np.zeros(1, np.uint32), recorder.noise
     unperturbed = Episodes(task, network, theta, 0.0, draw(COLLECTION), none, none.astype(np.float32), none)
     packed = pack(unperturbed, 0)
     episode = Episode(task)
+    beat()
     seen: list[Float64] = []
     try:
         with hushed(task), np.errstate(all="ignore"):
             for number, seed in enumerate(draw(COLLECTION).integers(n_episodes)):
                 jitter = draw(ACTION_NOISE, number), noise * (number % 2)
                 seen += _observations(episode, task, network, packed, int(seed), *jitter)
+                beat()
     finally:
         episode.env.close()
     if not seen:
@@ -62,10 +71,7 @@ def record(
 
 def _elsewhere(recorder: Recorder, task: Task, *arguments: Any) -> tuple[int, Float32]:
     """`record` in a process of its own, for an environment that may hang or die."""
-    n_episodes = arguments[2]
-    seconds = patience("making", Limits().making) + n_episodes * patience("episode", Limits().episode)
-    what, setting = f"recording {n_episodes} episodes", "--workers.episode-seconds, or EVERGAIT_EPISODE_SECONDS"
-    found: tuple[int, Float32] = ask(task, f"{__name__}:record", (recorder, task, *arguments), what, seconds, setting)
+    found: tuple[int, Float32] = ask(task, f"{__name__}:record", (recorder, task, *arguments), "recording an episode")
     return found
 
 

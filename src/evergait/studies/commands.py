@@ -28,6 +28,7 @@ from evergait.studies.space import read_search
 from evergait.studies.status import study_status
 from evergait.studies.tree import Tree
 from evergait.studies.tune import tune_search
+from evergait.tasks.process import set_limits
 from evergait.types import EvergaitError
 from evergait.workers import Local, WorkersChoice
 
@@ -53,7 +54,7 @@ def run_study(
     Raises EvergaitError at the end if phases failed; all that did not need them is trained by then.
     """
     workers.check()
-    workers.limits.apply()
+    set_limits(workers.limits)
     study = read_study(name_or_path).at_scale(scale)
     n_threads = default_threads() if threads is None else threads
     require(n_threads >= 1, "threads", n_threads, "at least 1")

@@ -120,7 +120,7 @@ def _require_same(cells: Sequence[Cell], there: Sequence[StoredCell], path: Path
         if key not in mine or key not in theirs:
             where = "only there" if key in theirs else "only here"
             raise EvergaitError(f"out: {path} holds another study ({what} is {where}); {advice}")
-        here, other = mine[key].config, theirs[key].config
+        here, other = mine[key].config, to_data(_config(theirs[key], path))  # it may lack settings that came later
         changed = next((name for name in here if here[name] != other.get(name)), "")
         if changed:
             raise EvergaitError(

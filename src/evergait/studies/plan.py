@@ -57,9 +57,11 @@ def phase_cost(config: Config, stage: Stage) -> Cost:
     n_episodes: dict[Task, int] = {}
     evaluation, budget = config.evaluation, dict[Task, int]()
     if config.steps:
-        batches = config.method.plan(stage, 1, stage.batches, {})
+        # Some methods take tasks in turn; a dozen generations have seen them all.
+        batches = [b for number in range(1, 13) for b in config.method.plan(stage, number, stage.batches, {})]
         for batch in batches:
-            budget[batch.task] = config.steps * batch.n_pairs // sum(batch.n_pairs for batch in batches)
+            share = config.steps * batch.n_pairs // sum(b.n_pairs for b in batches)
+            budget[batch.task] = budget.get(batch.task, 0) + share
         n_evaluations = config.steps // evaluation.every_steps + 1
     else:
         for generation in range(1, config.generations + 1):

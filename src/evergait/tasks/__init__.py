@@ -2,11 +2,10 @@
 
 from evergait.tasks.base import VARIANTS, Task, Variant, parse_task
 from evergait.tasks.process import trust
-from evergait.tasks.spaces import MAKING_SECONDS, Spaces, is_registered, make, refusal, spaces
+from evergait.tasks.spaces import Spaces, is_registered, make, refusal, spaces
 from evergait.tasks.streams import PAPER_ORDERS, PAPER_TASKS, STREAMS, all_orders, parse_stream
 
 __all__ = [
-    "MAKING_SECONDS",
     "PAPER_ORDERS",
     "PAPER_TASKS",
     "STREAMS",

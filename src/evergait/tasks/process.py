@@ -10,11 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 
@@ -23,6 +23,27 @@ from evergait.types import EvergaitError
 
 SECONDS_TO_EXIT = 2.0
 """How long a process may take to leave by itself when asked to."""
+
+
+class Limits(NamedTuple):
+    """Seconds after which other people's code is held to hang."""
+
+    episode: float = 600.0
+    making: float = 120.0
+
+
+_limits = Limits()
+
+
+def limits() -> Limits:
+    """What is in force where an environment is asked or recorded, and not trained on."""
+    return _limits
+
+
+def set_limits(limits: Limits) -> None:
+    """Whoever starts workers sets theirs."""
+    global _limits
+    _limits = limits
 
 
 @dataclass
@@ -52,6 +73,18 @@ class Process:
         os.close(listening)
         return Process(popen, ours, lifeline)
 
+    def end(self, seconds: float) -> int:
+        """Its exit code; it is killed if it takes longer, and so is in any case whatever it has started."""
+        deadline = time.monotonic() + seconds
+        if self.popen.returncode is None:
+            while not os.waitid(os.P_PID, self.popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(0.005)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.popen.pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
+        return self.popen.wait()
+
 
 def stop(processes: Sequence[Process], patience: float = SECONDS_TO_EXIT) -> None:
     """Ask processes to end; kill those that take too long."""
@@ -59,32 +92,31 @@ def stop(processes: Sequence[Process], patience: float = SECONDS_TO_EXIT) -> Non
         process.pipe.close()
     deadline = time.monotonic() + patience
     for process in processes:
-        try:
-            process.popen.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            process.popen.kill()
-            process.popen.wait()
+        process.end(max(0.0, deadline - time.monotonic()))
         os.close(process.lifeline)
 
 
 def die_with(lifeline: int) -> None:
-    """Let the kernel end this process when the other end of the lifeline closes, that is when the parent dies.
+    """Let the kernel end this process, and those that it starts, when the lifeline's other end closes: the parent died.
 
     Not PR_SET_PDEATHSIG: that would also fire when merely the parent's thread that started this process ends.
     """
     signal.signal(signal.SIGIO, signal.SIG_DFL)
-    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
     if select.select([lifeline], [], [], 0)[0]:  # closed before the kernel was asked to tell
         os._exit(1)
 
 
 def is_foreign(task: Task) -> bool:
-    """Whether the environment is someone's own, not one that comes with Gymnasium."""
-    spec = gymnasium.registry.get(task.id)
-    if spec is None:
-        return ":" in task.id  # a module that is yet to be imported
-    return not str(spec.entry_point).startswith("gymnasium.")
+    """Whether the environment is someone else's: neither Gymnasium's own nor a class of this very program."""
+    if ":" in task.id and task.id not in gymnasium.registry:
+        return True  # a module that is yet to be imported
+    try:
+        spec = gymnasium.spec(task.id)  # knows the newest version of an id without one
+    except gymnasium.error.Error:
+        return False  # there is no such environment
+    return isinstance(spec.entry_point, str) and not spec.entry_point.startswith("gymnasium.")
 
 
 TRUSTED = "EVERGAIT_TRUSTED_MODULES"
@@ -111,42 +143,36 @@ def register(task: Task, spec: bytes) -> None:
     """Make an environment known that the parent registered by itself, or whose module it trusts."""
     trust(task)
     with contextlib.suppress(Exception):
-        gymnasium.registry.setdefault(task.id, pickle.loads(spec))  # noqa: S301 - from our own parent
+        gymnasium.registry[task.id] = pickle.loads(spec)  # noqa: S301 - from our own parent
 
 
-def patience(kind: str, default: float) -> float:
-    """Seconds after which other people's code is held to hang: EVERGAIT_EPISODE_SECONDS, EVERGAIT_MAKING_SECONDS."""
-    name = f"EVERGAIT_{kind.upper()}_SECONDS"
-    try:
-        seconds = float(os.environ.get(name, default))
-    except ValueError:
-        seconds = 0.0
-    if not seconds > 0:
-        raise EvergaitError(f"{name}: is {os.environ[name]!r}; it must be a number above 0")
-    return seconds
+Beat = Callable[[], None]
+"""To be called when an episode is over, so that the next one has its time, too."""
 
 
-def be_patient(kind: str, seconds: float) -> None:
-    """Set that, here and in processes that are started from now on."""
-    os.environ[f"EVERGAIT_{kind.upper()}_SECONDS"] = repr(seconds)
+def ask(task: Task, function: str, arguments: tuple[Any, ...], what: str) -> Any:
+    """What `module:function` of ours answers in a process of its own, where the task's environment cannot harm us.
 
-
-def ask(task: Task, function: str, arguments: tuple[Any, ...], what: str, seconds: float, setting: str) -> Any:
-    """What `module:function` of ours answers in a process of its own, where the task's environment cannot harm us."""
-    process, answer = Process.start("evergait.tasks.process"), None
+    It is called with the arguments and a Beat. Until its first beat it may take the time of making an environment, and
+    from then on that of an episode.
+    """
+    process = Process.start("evergait.tasks.process")
+    answer: tuple[Any, ...] = ()
+    setting, seconds = "making-seconds", limits().making
     try:
         process.pipe.send((function, task, spec_of(task), arguments))
-        if process.pipe.poll(seconds):
+        while not answer and process.pipe.poll(seconds):
             answer = process.pipe.recv()
+            setting, seconds = "episode-seconds", limits().episode
     except (EOFError, OSError) as error:
-        code = process.popen.wait()
+        code = process.end(SECONDS_TO_EXIT)
         raise EvergaitError(f"task {task.name!r}: {what} ended its process (exit code {code})") from error
     finally:
-        stop([process], patience=0.0 if answer is None else SECONDS_TO_EXIT)
-    if answer is None:
+        stop([process], patience=SECONDS_TO_EXIT if answer else 0.0)
+    if not answer:
         raise EvergaitError(
             f"task {task.name!r}: {what} has taken more than {seconds:g} s; "
-            f"the environment hangs, or needs a longer {setting}"
+            f"the environment hangs, or needs a longer --workers.{setting}"
         )
     result, words = answer
     if words:
@@ -163,7 +189,8 @@ def main(pipe: int, lifeline: int) -> None:
         register(task, spec)
         module, _, name = function.partition(":")
         try:
-            connection.send((getattr(importlib.import_module(module), name)(*arguments), ""))
+            answer = getattr(importlib.import_module(module), name)(*arguments, lambda: connection.send(()))
+            connection.send((answer, ""))
         except EvergaitError as error:
             connection.send((None, str(error)))
         except Exception as error:

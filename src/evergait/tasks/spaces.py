@@ -11,13 +11,10 @@ import numpy as np
 
 from evergait.names import nearest
 from evergait.tasks.base import Task
-from evergait.tasks.process import TRUSTED, ask, is_foreign, patience
+from evergait.tasks.process import TRUSTED, Beat, ask, is_foreign
 from evergait.tasks.quiet import hushed
 from evergait.tasks.variants import unsupported
 from evergait.types import EvergaitError, Float32
-
-MAKING_SECONDS = 120.0
-"""How long a process may take to import and make an environment."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +51,11 @@ def _known(task: Task) -> tuple[Spaces, str]:
     if not is_foreign(task):
         return look(task)
     _check_trust(task)
-    seconds = patience("making", MAKING_SECONDS)
-    where = "--workers.making-seconds, or EVERGAIT_MAKING_SECONDS"
-    known: tuple[Spaces, str] = ask(
-        task, "evergait.tasks.spaces:look", (task,), "making the environment", seconds, where
-    )
+    known: tuple[Spaces, str] = ask(task, "evergait.tasks.spaces:look", (task,), "making the environment")
     return known
 
 
-def look(task: Task) -> tuple[Spaces, str]:
+def look(task: Task, beat: Beat | None = None) -> tuple[Spaces, str]:
     """Spaces of a task, and why its variant cannot be had."""
     env = make(task)
     try:

@@ -51,6 +51,10 @@ class Workers(Protocol):
         ...
 
 
+MOST_SECONDS = 1e6
+"""What the kernel can wait for is not much longer."""
+
+
 @dataclass(frozen=True)
 class WorkersChoice(Family, ABC):
     """A kind of workers and its options. It decides no bits, so it is no part of a run's config."""
@@ -63,7 +67,8 @@ class WorkersChoice(Family, ABC):
     def check(self) -> None:
         """Raise EvergaitError for options that cannot work, before anything is started."""
         for name in ("episode_seconds", "making_seconds"):
-            require(getattr(self, name) > 0, f"workers.{name}", getattr(self, name), "above 0")
+            seconds = getattr(self, name)
+            require(0 < seconds <= MOST_SECONDS, f"workers.{name}", seconds, f"above 0, and at most {MOST_SECONDS:g}")
 
     @property
     def limits(self) -> Limits:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from evergait.engines import Episodes, Limits, Outcome, get_engine, limited_engine
+from evergait.tasks.process import set_limits
 from evergait.workers.base import Traffic, WorkersChoice
 
 
@@ -15,7 +16,7 @@ class LocalWorkers:
     def __init__(self, n_threads: int, limits: Limits = Limits()) -> None:  # noqa: B008 - a constant
         self.n_threads = n_threads
         self._limits = limits
-        limits.apply()
+        set_limits(limits)
         self._used: set[str] = set()
 
     def run(self, engine: str, episodes: Episodes) -> Outcome:

@@ -17,6 +17,7 @@ import ray
 import ray.exceptions
 
 from evergait.engines import Episodes, Outcome
+from evergait.tasks.process import set_limits
 from evergait.types import EvergaitError
 from evergait.workers.base import Traffic
 from evergait.workers.chunks import Chunk, Chunks
@@ -61,6 +62,7 @@ class RayWorkers:
     def __init__(self, options: Ray, n_threads: int) -> None:
         self.n_threads = n_threads
         self.options = options
+        set_limits(options.limits)
         self._traffic = Traffic()
         self._number = 0
         self._connection = Connection(options.address, n_threads)
