@@ -36,13 +36,14 @@ def children():
 
 def watch():
     start.wait()
-    seen = set()
+    seen = [set(), set()]
     while not done.wait(0.001):
-        last, seen = seen, set(ticks()) - set(before) | children()
-        most[0] = max(most[0], len(last & seen))  # in two looks one after the other: all there at once in between
+        last, seen = seen, [set(ticks()) - set(before), children()]
+        for i in (0, 1):
+            most[i] = max(most[i], len(last[i] & seen[i]))  # in two looks one after the other: all there in between
 
 
-most, start, done, watcher = [0], threading.Event(), threading.Event(), threading.Thread(target=watch)
+most, start, done, watcher = [0, 0], threading.Event(), threading.Event(), threading.Thread(target=watch)
 watcher.start()
 before = ticks()
 start.set()
@@ -50,7 +51,7 @@ train(read_config(Path(sys.argv[1])), sys.argv[2], threads=int(sys.argv[3]))
 done.set()
 watcher.join()
 after, own = ticks(), {str(threading.main_thread().native_id), str(watcher.native_id)}
-print(most[0], sum(after.get(name, 0) > before[name] + 1 for name in set(before) - own))
+print(*most, sum(after.get(name, 0) > before[name] + 1 for name in set(before) - own))
 """
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -63,8 +64,9 @@ def train_on(folder: Path, config: Path, n_threads: int, omp: str) -> Path:
     command = [sys.executable, "-c", SCRIPT, str(config), str(out), str(n_threads)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    n_started, n_woken = map(int, done.stdout.split())
+    n_started, n_children, n_woken = map(int, done.stdout.split())
     assert n_started <= n_threads  # besides the first one, which works or waits: one may just be about to end
+    assert n_children <= n_threads  # which wait while threads sum up the gradient
     assert n_woken == 0, "a library used threads of its own"
     return out
 
