@@ -1,0 +1,268 @@
+"""Methods against each other: fills in docs/methods.md from the ledgers in results/.
+
+python benchmarks/methods.py [--measure]
+
+Nothing of the studies is trained. With --measure, every method trains a short stream on one thread, all in turn, to see
+what it costs in time and memory (a few minutes); without, that part of the page stays as it is.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from pages import DOCS, fill_in, markdown, with_interval  # noqa: E402
+
+from evergait.config import Config  # noqa: E402
+from evergait.metrics import Metrics  # noqa: E402
+from evergait.names import short  # noqa: E402
+from evergait.run import train  # noqa: E402
+from evergait.stats import interquartile_mean  # noqa: E402
+from evergait.studies.base import read_study  # noqa: E402
+from evergait.studies.cells import study_cells  # noqa: E402
+from evergait.studies.folder import load_results  # noqa: E402
+from evergait.studies.gather import Measure, finished, gather, later_interference  # noqa: E402
+from evergait.studies.results import Results  # noqa: E402
+from evergait.studies.style import OKABE_ITO, SETTINGS, Picture, panels  # noqa: E402
+from evergait.studies.table import Table, Value  # noqa: E402
+from evergait.studies.tree import Tree  # noqa: E402
+from evergait.types import Float64  # noqa: E402
+
+MARK = 0.9
+"""The share of its single-task best that every task should have at the end."""
+MARKERS = "osD^vP*Xph<>"
+N_ROUNDS = 3
+
+
+def learnt(metrics: Metrics) -> list[str]:
+    """The tasks of a run, in the order of learning."""
+    return list(dict.fromkeys(task for ledger in metrics.ledgers for task in ledger.learning))
+
+
+def worst_task(metrics: Metrics) -> float:
+    """R̂ at the end on the task that fares worst."""
+    return min(metrics.final(task) for task in learnt(metrics))
+
+
+def at_the_end(task: str) -> Measure:
+    """R̂ at the end on one task."""
+    return lambda metrics: metrics.final(task)
+
+
+def million_steps(metrics: Metrics) -> float:
+    """Environment steps of a run, evaluations left out."""
+    return sum(n for kind, n in metrics.total_steps().items() if kind != "evaluation") / 1e6
+
+
+def plasticity(metrics: Metrics) -> float:
+    """Best R̂ of later tasks while they are learnt, a mean."""
+    return 1 - later_interference(metrics)
+
+
+def load(name: str) -> Results | None:
+    """A study in results/, if it is there."""
+    folder = ROOT / "results" / name
+    return load_results(folder) if (folder / "study.json").exists() else None
+
+
+def state(name: str, results: Results | None) -> str:
+    """What of a study is trained."""
+    nodes = Tree.build(study_cells(read_study(name))).nodes
+    done = {phase.name for entry in results.entries for phase in entry.run.phases} if results else set()
+    n_done = sum(node in done for node in nodes)
+    command = f"`evergait study run {name} --out runs/{name}`"
+    words = f"{n_done} of {len(nodes)} phases of the study are trained"
+    return (
+        f"{words} ({command} trains all of them)." if n_done == len(nodes) else f"{words}; {command} trains the rest."
+    )
+
+
+def streams(results: Results) -> list[str]:
+    """Conditions with finished runs of more than one phase."""
+    return [c for c in results.conditions if (runs := finished(results, c)) and len(runs[0].run.phases) > 1]
+
+
+def comparison(results: Results, columns: dict[str, tuple[Measure, int]]) -> Table:
+    """One row per method, over orders and seeds."""
+    lines: list[tuple[Value, ...]] = []
+    for condition in results.conditions:
+        runs = finished(results, condition)
+        if not runs:
+            continue
+        one_phase = len(runs[0].run.phases) == 1
+        cells = [
+            "–"
+            if one_phase and name in ("avg BWT", "Int")
+            else with_interval(gather(results, condition, measure), digits)
+            for name, (measure, digits) in columns.items()
+        ]
+        reached = sum(worst_task(results.metrics(entry)) >= MARK for entry in runs)
+        lines.append((condition, *cells, f"{reached} of {len(runs)}"))
+    n_seeds = len({entry.seed for entry in results.entries})
+    interval = " with its stratified bootstrap 95 % interval" if n_seeds > 1 else ""
+    caption = f"Interquartile mean over orders and {n_seeds} seed{'s' * (n_seeds > 1)}{interval}"
+    return Table("methods", caption, ("method", *columns, f"every task ≥ {MARK:.0%}"), tuple(lines))
+
+
+def measures(results: Results) -> dict[str, tuple[Measure, int]]:
+    """The columns of a comparison."""
+    tasks = dict.fromkeys(task for entry in results.entries for task in learnt(results.metrics(entry)))
+    finals = {f"final R̂, {short(task)}": (at_the_end(task), 2) for task in tasks} if len(tasks) == 3 else {}
+    return {
+        **finals,
+        "mean over tasks": (Metrics.average_performance, 2),
+        "worst task": (worst_task, 2),
+        "avg BWT": (Metrics.average_backward_transfer, 2),
+        "Int": (later_interference, 2),
+        "steps, M": (million_steps, 1),
+    }
+
+
+def by_order(results: Results) -> Table:
+    """The worst task at the end, order by order."""
+    orders = list(dict.fromkeys(e.order for e in results.entries if e.condition in streams(results)))
+    lines = [
+        (condition, *(with_interval(gather(results, condition, worst_task, [order]), 2) for order in orders))
+        for condition in streams(results)
+    ]
+    return Table("orders", "R̂ of the worst task at the end, order by order", ("method", *orders), tuple(lines))
+
+
+def against_itself(results: Results, condition: str) -> Table:
+    """Every task at the end, as a share of what the same policy reached when it learnt that task first."""
+    runs = finished(results, condition)
+    best: dict[tuple[int, str], float] = {}
+    for entry in runs:
+        first = entry.run.ledgers[0]
+        best[entry.seed, first.learning[0]] = float(first.curve(first.learning[0]).max())
+    orders = list(dict.fromkeys(entry.order for entry in runs))
+    tasks = sorted({task for _, task in best})
+    lines = []
+    for order in orders:
+        here = [entry for entry in runs if entry.order == order]
+        shares = [[e.run.ledger.records[-1].mean(t) / best[e.seed, t] for t in tasks] for e in here]
+        reached = sum(min(row) >= MARK for row in shares)
+        middle = [interquartile_mean(np.array(column)) for column in zip(*shares, strict=True)]
+        lines.append((order, *middle, f"{reached} of {len(here)}"))
+    caption = f"{condition}: the end of every order against the same policy's own single-task best"
+    return Table("itself", caption, ("order", *map(short, tasks), f"every task ≥ {MARK:.0%}"), tuple(lines))
+
+
+def finals(results: Results) -> Table:
+    """R̂ at the end on every task of a long stream."""
+    tasks = list(
+        dict.fromkeys(t for e in results.entries if e.condition != "single" for t in learnt(results.metrics(e)))
+    )
+    lines = [
+        (condition, *(gather(results, condition, at_the_end(task)).estimate for task in tasks))
+        for condition in streams(results)
+    ]
+    return Table("finals", "R̂ on every task at the end of the stream", ("method", *map(short, tasks)), tuple(lines))
+
+
+def knowledge(results: Results, condition: str) -> tuple[Float64, Float64]:
+    """Steps, and the mean R̂ over all tasks of the stream at every evaluation, over orders and seeds."""
+    curves = []
+    for entry in finished(results, condition):
+        metrics = results.metrics(entry)
+        stages = range(metrics.n_stages)
+        curves.append(np.mean([np.concatenate([metrics.curve(t, s) for s in stages]) for t in learnt(metrics)], axis=0))
+    ledgers = finished(results, condition)[0].run.ledgers
+    starts = np.cumsum([0.0, *(ledger.axis[-1] for ledger in ledgers)])
+    x = np.concatenate([start + np.array(ledger.axis) for start, ledger in zip(starts, ledgers, strict=False)])
+    length = min(len(x), *map(len, curves))
+    values = np.array([curve[:length] for curve in curves])
+    return x[:length], np.array([interquartile_mean(column) for column in values.T])
+
+
+def picture(results: Results, name: str) -> None:
+    """Retention against plasticity, and what a policy knows of all tasks against steps."""
+    shown = [condition for condition in results.conditions if finished(results, condition)]
+    looks = {
+        condition: {"color": OKABE_ITO[i % 7], "marker": MARKERS[i % len(MARKERS)], "linestyle": "-" if i < 7 else "--"}
+        for i, condition in enumerate(shown)
+    }
+    with mpl.rc_context(SETTINGS):
+        figure, (left, right) = panels(1, 2, width=4.4, height=3.8)
+        for condition in streams(results):
+            learns, keeps = (gather(results, condition, m) for m in (plasticity, Metrics.average_backward_transfer))
+            x, y = learns.estimate, keeps.estimate
+            low_high = [values.interval or (values.estimate, values.estimate) for values in (learns, keeps)]
+            spread = [[[v - a], [b - v]] for v, (a, b) in zip((x, y), low_high, strict=True)]
+            left.errorbar([x], [y], xerr=spread[0], yerr=spread[1], **looks[condition], elinewidth=0.6, markersize=5)
+        left.axhline(0, color="0.7", linewidth=0.6)
+        left.axvline(1, color="0.7", linewidth=0.6)
+        left.set_xlabel("plasticity: best R̂ of later tasks while they are learnt (1 − Int)")
+        left.set_ylabel("retention: average BWT")
+        for condition in shown:
+            x, y = knowledge(results, condition)
+            right.plot(x, y, **looks[condition], linewidth=1.0, markersize=4, markevery=(5, 10), label=condition)
+        right.set_xlabel("million environment steps, replay and collection included")
+        right.set_ylabel("mean R̂ over all tasks of the stream")
+        figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=6)
+    (DOCS / f"{name}.png").write_bytes(dict(Picture(name, "", figure).files())[f"{name}.png"])
+
+
+def cost() -> str:
+    """Time and memory of every method, measured now: short streams on one thread, in turn."""
+    order = "Hopper > Swimmer > Walker2d"
+    cells = [c for c in study_cells(read_study("methods")) if c.order == order and c.seed == 0]
+    configs = {cell.condition: _shortened(cell.config) for cell in cells if len(cell.phases) == 3}
+    seconds: dict[str, list[float]] = {name: [] for name in configs}
+    kept = {}
+    for _ in range(N_ROUNDS):
+        for name, config in configs.items():
+            with tempfile.TemporaryDirectory() as folder:
+                begun = time.perf_counter()
+                run = train(config, Path(folder), threads=1)
+                n_steps = sum(run.metrics.total_steps().values())
+                seconds[name].append((time.perf_counter() - begun) / n_steps * 1e6)
+                kept[name] = sum(array.nbytes for array in run.state().memory.values())
+    lines = [
+        (name, float(np.median(taken)), float(np.median(taken) / np.median(seconds["naive"])), kept[name] / 1000)
+        for name, taken in seconds.items()
+    ]
+    caption = (
+        f"Time on one thread, short streams of all methods in turn, median of {N_ROUNDS}; and what is kept after them"
+    )
+    columns = ("method", "seconds per million steps", "as a multiple of naive", "memory besides θ, kB")
+    return markdown(Table("cost", caption, columns, tuple(lines)))
+
+
+def _shortened(config: Config) -> Config:
+    evaluation = replace(config.evaluation, random_policies=1, episodes=1)
+    return replace(config, steps=evaluation.every_steps, evaluation=evaluation)
+
+
+def main() -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--measure", action="store_true", help="measure time and memory anew")
+    measure = parser.parse_args().measure
+    found = {name: load(name) for name in ("strengths", "methods", "return")}
+    blocks = {f"{name} trained": state(name, results) for name, results in found.items()}
+    for name, results in found.items():
+        blocks[name] = markdown(comparison(results, measures(results))) if results else "Nothing yet."
+    if methods := found["methods"]:
+        blocks["orders"] = markdown(by_order(methods))
+        if finished(methods, "tuned"):
+            blocks["itself"] = markdown(against_itself(methods, "tuned"))
+        picture(methods, "methods")
+    if long := found["return"]:
+        blocks["finals"] = markdown(finals(long))
+        picture(long, "return")
+    if measure:
+        blocks["cost"] = cost()
+    fill_in("methods.md", blocks)
+
+
+if __name__ == "__main__":
+    main()
