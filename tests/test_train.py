@@ -85,6 +85,16 @@ class Quitter(Recorder):
             raise QuitError
 
 
+def train_through_quits(config: Config, out: Path) -> tuple[Run, int]:
+    """A run that was ended and resumed again and again, and how often."""
+    n_quits = 0
+    while True:
+        try:
+            return train(config, out, observers=[Quitter()], checkpoint_seconds=0), n_quits
+        except QuitError:
+            n_quits += 1
+
+
 STREAM = ("InvertedPendulum-v5", "Reacher-v5", "InvertedDoublePendulum-v5", "InvertedPendulum-v5")
 METHODS = [*every_method(budget=6), Ewc(importance="search")]
 
@@ -99,13 +109,7 @@ def remembering(method: Method) -> Config:
 def test_every_method_goes_on_from_the_middle_of_any_phase(method: Method, tmp_path: Path) -> None:
     config = remembering(method)
     undisturbed = train(config, tmp_path / "undisturbed")
-    n_quits = 0
-    while True:
-        try:
-            run = train(config, tmp_path / "run", observers=[Quitter()], checkpoint_seconds=0)
-            break
-        except QuitError:
-            n_quits += 1
+    run, n_quits = train_through_quits(config, tmp_path / "run")
     assert n_quits == len(config.stages()) * 3 // 5
     assert files(run) == files(undisturbed)
 
@@ -136,13 +140,7 @@ def test_a_budget_of_steps_pays_for_all_but_evaluations(method: Method, tmp_path
 @pytest.mark.parametrize("method", [Replay(budget=6), KEEPING], ids=lambda method: method.name)
 def test_a_budget_of_steps_is_kept_through_interruptions(method: Method, tmp_path: Path) -> None:
     undisturbed = train(budgeted(method), tmp_path / "undisturbed")
-    n_quits = 0
-    while True:
-        try:
-            run = train(budgeted(method), tmp_path / "run", observers=[Quitter()], checkpoint_seconds=0)
-            break
-        except QuitError:
-            n_quits += 1
+    run, n_quits = train_through_quits(budgeted(method), tmp_path / "run")
     assert n_quits >= 3
     assert files(run) == files(undisturbed)
 

@@ -137,7 +137,7 @@ class Config:
     def _check_evaluations(self) -> None:
         """No evaluation may be skipped: then all ledgers have equally many, at the same steps."""
         every, most = self.evaluation.every_steps, 0
-        n_recorded = sum(part.collection.episodes for part in self.method.parts if hasattr(part, "collection"))
+        n_recorded = sum(part.n_recorded for part in self.method.parts)
         for stage in self.stages():
             limits = {task: spaces(task).n_steps for task in (*stage.tasks, *stage.earlier)}
             endless = [task.name for task, limit in limits.items() if not limit]

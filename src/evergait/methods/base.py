@@ -38,6 +38,11 @@ class Method(Family):
         """The methods that were joined; one alone is its only part."""
         return (self,)
 
+    @property
+    def n_recorded(self) -> int:
+        """Episodes that it records of a task that was just left."""
+        return 0
+
     def check(self, stages: Sequence[Stage], where: str = "method") -> None:
         """Raise EvergaitError for options that cannot work on these stages."""
 

@@ -32,6 +32,11 @@ class Distill(Method, name="distill"):
     """Size of an Adam step; its moments begin anew in every generation."""
     collection: Collection = field(default_factory=Collection)
 
+    @property
+    def n_recorded(self) -> int:
+        """All that the collection asks for."""
+        return self.collection.episodes
+
     def check(self, stages: Sequence[Stage], where: str = "method") -> None:
         """Raise EvergaitError for settings that cannot work."""
         require(self.steps >= 1, f"{where}.steps", self.steps, "at least 1")

@@ -32,6 +32,11 @@ class Ewc(Method, name="ewc"):
     """Share of older importances kept when a task is added (online EWC: Schwarz et al. 2018, arXiv:1805.06370)."""
     collection: Collection = field(default_factory=Collection)
 
+    @property
+    def n_recorded(self) -> int:
+        """None if importances come from search."""
+        return self.collection.episodes if self.importance == "outputs" else 0
+
     def check(self, stages: Sequence[Stage], where: str = "method") -> None:
         """Raise EvergaitError for settings that cannot work."""
         require(self.strength > 0, f"{where}.strength", self.strength, "above 0")

@@ -59,9 +59,9 @@ def phase_cost(config: Config, stage: Stage) -> Cost:
     if config.steps:
         # Some methods take tasks in turn; a dozen generations have seen them all.
         batches = [b for number in range(1, 13) for b in config.method.plan(stage, number, stage.batches, {})]
+        n_pairs = sum(batch.n_pairs for batch in batches)
         for batch in batches:
-            share = config.steps * batch.n_pairs // sum(b.n_pairs for b in batches)
-            budget[batch.task] = budget.get(batch.task, 0) + share
+            budget[batch.task] = budget.get(batch.task, 0) + config.steps * batch.n_pairs // n_pairs
         n_evaluations = config.steps // evaluation.every_steps + 1
     else:
         for generation in range(1, config.generations + 1):
