@@ -182,6 +182,11 @@ def knowledge(results: Results, condition: str) -> tuple[Float64, Float64]:
     return x[:length], np.array([interquartile_mean(column) for column in values.T])
 
 
+def front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The Pareto front: points that no other is beyond in both coordinates, from left to right."""
+    return sorted(p for p in points if not any(q != p and q[0] >= p[0] and q[1] >= p[1] for q in points))
+
+
 def picture(results: Results, name: str) -> None:
     """Retention against plasticity, and what a policy knows of all tasks against steps."""
     shown = [condition for condition in results.conditions if finished(results, condition)]
@@ -191,12 +196,15 @@ def picture(results: Results, name: str) -> None:
     }
     with mpl.rc_context(SETTINGS):
         figure, (left, right) = panels(1, 2, width=4.4, height=3.8)
+        points = []
         for condition in streams(results):
             learns, keeps = (gather(results, condition, m) for m in (plasticity, Metrics.average_backward_transfer))
             x, y = learns.estimate, keeps.estimate
+            points.append((x, y))
             low_high = [values.interval or (values.estimate, values.estimate) for values in (learns, keeps)]
             spread = [[[v - a], [b - v]] for v, (a, b) in zip((x, y), low_high, strict=True)]
             left.errorbar([x], [y], xerr=spread[0], yerr=spread[1], **looks[condition], elinewidth=0.6, markersize=5)
+        left.step(*zip(*front(points), strict=True), where="pre", color="0.5", linewidth=4, alpha=0.3, zorder=0)
         left.axhline(0, color="0.7", linewidth=0.6)
         left.axvline(1, color="0.7", linewidth=0.6)
         left.set_xlabel("plasticity: best R̂ of later tasks while they are learnt (1 − Int)")

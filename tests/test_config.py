@@ -8,7 +8,7 @@ from small import every_method
 
 from evergait.config import Config, Evaluation, preset, read_config
 from evergait.data import to_data, to_toml
-from evergait.methods import Collection, Distill, Interval, Method, Project, Replay
+from evergait.methods import Collection, Distill, Interval, Method, Multitask, Project, Replay
 from evergait.optimizers import Adam, Optimizer
 from evergait.policy import PolicyConfig
 from evergait.types import EvergaitError
@@ -107,6 +107,10 @@ def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path) -> Non
     ("changes", "message"),
     [
         ({"sigma": -0.1}, "sigma: is -0.1; it must be above 0"),
+        (
+            {"method": Multitask(), "adaptive_horizon": True},
+            "adaptive_horizon: is True; it must be false where several",
+        ),
         ({"steps": -1}, "steps: is -1; it must be at least 0"),
         ({"steps": 10}, "evaluation.every_steps: is 0; it must be a divisor of steps"),
         (

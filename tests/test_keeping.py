@@ -6,7 +6,8 @@ from small import tiny_config
 
 from evergait.engines.gymnasium import replay_in_gymnasium
 from evergait.engines.gymnasium_recorder import Recorder
-from evergait.methods import Adaptive, Anchor, Batch, Collection, Context, Distill, Ewc, Freeze, Project, Step
+from evergait.methods import Adaptive, Anchor, Batch, Collection, Context, Distill, Ewc, Freeze, Method, Project, Step
+from evergait.methods.distill import ascent
 from evergait.methods.ewc import gauss_newton_diagonal
 from evergait.policy import Policy, PolicyConfig, Statistics
 from evergait.random import COLLECTION, Noise
@@ -48,8 +49,9 @@ def test_project_takes_out_what_opposes_replay() -> None:
     assert Project().combine(batches[:1], opposing[:1], alone) is alone
 
 
-def test_anchor_goes_back_a_quarter_of_the_way() -> None:
-    here, method = context(A, B), Anchor(rate=0.25)
+@pytest.mark.parametrize("stream", [(A, B), (B, A)])  # B has more outputs than A
+def test_anchor_goes_back_a_quarter_of_the_way(stream: tuple[Task, ...]) -> None:
+    here, method = context(*stream), Anchor(rate=0.25)
     start = POLICY.initial(seed=0)
     memory = method.begin(here, start, {}, nothing)
     after, _ = method.after_step(here, step(np.zeros(len(start))), start + np.float32(1), memory)
@@ -94,6 +96,17 @@ def test_ewc_may_let_go_of_the_oldest() -> None:
     assert (after["ewc.importance"].tolist(), after["ewc.anchor"].tolist()) == ([0.0, 1.0], [7.0, 7.0])
 
 
+def test_ewc_lets_a_returning_task_have_its_own_layers() -> None:
+    method, theta = Ewc(importance="search"), POLICY.initial(seed=0)
+    memory: dict[str, Array] = {}
+    for stream in ((A,), (A, B), (A, B, A)):
+        memory = dict(method.begin(context(*stream), theta, memory, nothing))
+        _, after = method.after_step(context(*stream), step(np.ones(len(theta))), theta, memory)
+        memory = dict(after)
+    free = [n for n, layer in POLICY.layers.items() if not memory["ewc.importance"][layer.offset : layer.end].any()]
+    assert free == [f"input.{A}"]
+
+
 def test_importance_is_the_gauss_newton_diagonal() -> None:
     theta, seen = POLICY.initial(seed=1), observations(B, 3)
     network = POLICY.network(B)
@@ -129,9 +142,10 @@ def distillation(method: Distill) -> tuple[Float32, Float32, dict[str, Array]]:
     return teacher, POLICY.initial(seed=2), dict(memory)
 
 
-def error(theta: Float32 | Float64, memory: dict[str, Array]) -> float:
-    seen, wanted = memory[f"distill.{A}.observations"], memory[f"distill.{A}.outputs"]
-    return float(np.mean(np.sum((POLICY.network(A).outputs(theta.astype(np.float64), seen) - wanted) ** 2, axis=1)) / 2)
+def error(theta: Float32 | Float64, memory: dict[str, Array], task: Task = A) -> float:
+    seen, wanted = memory[f"distill.{task}.observations"], memory[f"distill.{task}.outputs"]
+    outputs = POLICY.network(task).outputs(theta.astype(np.float64), seen)
+    return float(np.mean(np.sum((outputs - wanted) ** 2, axis=1)) / 2)
 
 
 def test_distillation_steps_down_the_exact_gradient() -> None:
@@ -151,6 +165,30 @@ def test_distillation_steps_down_the_exact_gradient() -> None:
     assert (slope == 0).sum() >= POLICY.layers[f"input.{B}"].end - POLICY.layers[f"input.{B}"].offset
 
 
+def test_distillation_goes_down_the_slope_of_the_mean_error() -> None:
+    _, student, memory = distillation(Distill())
+    seen, wanted = memory[f"distill.{A}.observations"], memory[f"distill.{A}.outputs"]
+    theta = student.astype(np.float64)
+    slope = np.array([error(theta + s, memory) - error(theta - s, memory) for s in 1e-5 * np.eye(len(theta))]) / 2e-5
+    np.testing.assert_allclose(-ascent(POLICY.network(A), theta, seen, wanted), slope, rtol=1e-6, atol=1e-9)
+
+
+def test_every_earlier_task_is_taught() -> None:
+    method = Distill(steps=300, batch=12, learning_rate=1e-2)
+    teacher, student = POLICY.initial(seed=1), POLICY.initial(seed=2)
+    memory: dict[str, Array] = {}
+    for stream in ((A,), (A, B), (A, B, C)):
+        memory = dict(method.begin(context(*stream), teacher, memory, lambda task, _: observations(task, 6)))
+    after, _ = method.after_step(context(A, B, C), step(np.zeros(len(student))), student, memory)
+    assert all(error(after, memory, task) < 0.05 * error(student, memory, task) for task in (A, B))
+
+
+def test_who_acts_as_before_is_taught_nothing() -> None:
+    teacher, _, memory = distillation(Distill())
+    after, _ = Distill(steps=30).after_step(context(A, B), step(np.zeros(len(teacher))), teacher, memory)
+    np.testing.assert_array_equal(after, teacher)
+
+
 def test_distillation_brings_the_actions_back() -> None:
     method = Distill(steps=300, batch=12, learning_rate=1e-2)
     teacher, student, memory = distillation(method)
@@ -167,6 +205,19 @@ def test_distillation_forgets_what_is_learnt_again() -> None:
         memory = dict(method.begin(context(*(A, B, A, C)[:i]), theta, memory, lambda task, _: observations(task, 2)))
         tasks.append(sorted({name.split(".")[1] for name in memory}))
     assert tasks == [[], [A.name], [B.name], [A.name, B.name]]
+
+
+def test_parts_of_a_composite_start_from_what_the_one_before_made() -> None:
+    method = Method.named("anchor+ewc", "method")(Anchor(rate=0.5), Ewc(strength=1.0, importance="search"))
+    start, here = POLICY.initial(seed=0), context(A, B)
+    ones = step(np.ones(len(start)))
+    _, memory = method.after_step(context(A), ones, start, {})
+    memory = method.begin(here, start, memory, nothing)
+    after, memory = method.after_step(here, ones, start + np.float32(1), memory)
+    moved, head, own = after - start, POLICY.layers["head"], POLICY.layers[f"input.{A}"]
+    np.testing.assert_allclose(moved[head.offset : head.end], 0.25, atol=1e-6)  # half of the way back, and half again
+    np.testing.assert_allclose(moved[own.offset : own.end], 0.5, atol=1e-6)  # what is not shared has no anchor
+    assert {"anchor.start", "ewc.importance", "ewc.squares"} <= set(memory)
 
 
 def test_adaptive_replay_follows_the_losses() -> None:

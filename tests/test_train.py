@@ -72,6 +72,14 @@ def test_every_option_trains_the_same_bits_on_one_and_two_threads(changes: dict[
     assert (one.theta != one.policy.initial(config.seed)).any()
 
 
+def test_a_horizon_that_follows_the_new_task_leaves_replay_whole(tmp_path: Path) -> None:
+    config = tiny_config(stream=("Swimmer-v5", "InvertedPendulum-v5"), adaptive_horizon=True, engine="auto")
+    ledger = train(config, tmp_path / "run").ledgers[1]
+    n_replayed = sum(record.steps.get("replay", 0) for record in ledger.records)
+    assert n_replayed == config.generations * 4 * 1000  # a swimmer never falls, a pendulum soon does
+    assert sum(record.steps.get("training", 0) for record in ledger.records) < n_replayed / 2
+
+
 class QuitError(Exception):
     """What a Quitter raises."""
 

@@ -65,7 +65,8 @@ class Config:
     horizon: int = 0
     """Cut training episodes after this many steps; 0 leaves the task's own limit."""
     adaptive_horizon: bool = False
-    """Cut training episodes at twice the mean length of the generation before (Salimans et al. 2017)."""
+    """Cut training episodes at twice the mean length of the generation before (Salimans et al. 2017); replayed episodes
+    stay whole."""
     healthy_bonus: dict[str, float] = field(default_factory=dict)
     """Factor on a task's healthy bonus in training, such as Hopper-v5 0.5; evaluation always has all of it."""
     perturb: Literal["active", "all"] = "active"
@@ -109,6 +110,9 @@ class Config:
         self.policy.check()
         self.optimizer.check()
         stages = self.stages()
+        alone = all(len(stage.tasks) == 1 for stage in stages)
+        right = "false where several tasks are learnt in turn: one's episodes would be cut by another's lengths"
+        require(alone or not self.adaptive_horizon, "adaptive_horizon", self.adaptive_horizon, right)
         check_parts([type(part) for part in self.method.parts], "method")
         self.method.check(stages)
         for task in (*self.stream_tasks, *map(parse_task, self.tasks)):

@@ -17,7 +17,7 @@ from evergait import _native
 from evergait.data import require
 from evergait.random import INITIAL_WEIGHTS, Noise, layer_index, uniform
 from evergait.tasks import Task, spaces
-from evergait.types import Array, Float32, Float64, Int32, Int64
+from evergait.types import Array, EvergaitError, Float32, Float64, Int32, Int64
 
 Activation = Literal["linear", "relu", "tanh"]
 ACTIVATIONS: tuple[Activation, ...] = ("linear", "relu", "tanh")  # positions are the native core's codes
@@ -99,16 +99,23 @@ class Network:
 
     def outputs(self, theta: Float64, observations: Array) -> Float64:
         """(n, n_actions) of the head in float64, in [−1, 1] with tanh: not yet stretched to the action bounds."""
+        self._check(observations)
         out = np.empty((len(observations), self.n_actions))
         _native.outputs(self.layers, self.mean, self.scale, theta, observations.astype(np.float64), out)
         return out
 
     def pull_back(self, theta: Float64, observations: Array, cotangents: Float64, squared: bool = False) -> Float64:
         """(n_parameters,) Σ over rows of ∂(cotangent · outputs)/∂θ, or of its squares: back-propagation."""
+        self._check(observations)
         gradient = np.zeros(len(theta))
         seen = observations.astype(np.float64)
         _native.pull_back(self.layers, self.mean, self.scale, theta, seen, cotangents, squared, gradient)
         return gradient
+
+    def _check(self, observations: Array) -> None:
+        if observations.ndim != 2 or observations.shape[1] != self.n_observations:
+            right = f"it must be (n, {self.n_observations}) for this task"
+            raise EvergaitError(f"observations: their shape is {observations.shape}; {right}")
 
 
 @dataclass(frozen=True)

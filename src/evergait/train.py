@@ -112,8 +112,9 @@ class Trainer:
         return state.spent // every > before // every
 
     def simulate(self, generation: Generation, batch: int, state: State) -> Outcome:
-        """The episodes of one batch."""
-        episodes = generation.episodes(batch, state.theta, state.statistics, state.horizon)
+        """The episodes of one batch; how long an old task's may be has nothing to do with those of the new one."""
+        horizon = self.config.horizon if generation.batches[batch].replay else state.horizon
+        episodes = generation.episodes(batch, state.theta, state.statistics, horizon)
         return self.workers.run(self.evaluator.engines[episodes.task], episodes)
 
     def account(self, state: State, generation: Generation, outcomes: Sequence[Outcome]) -> State:
@@ -124,7 +125,7 @@ class Trainer:
             steps[kind] = steps.get(kind, 0) + int(outcome.lengths.sum())
             if generation.updates_statistics(i):
                 statistics = statistics.add(batch.task, outcome.lengths, outcome.statistics)
-        if self.config.adaptive_horizon:
+        if self.config.adaptive_horizon and not generation.batches[0].replay:
             horizon = int(np.ceil(2 * outcomes[0].lengths.mean()))
             horizon = min(horizon, self.config.horizon or horizon)
         n_steps = sum(int(outcome.lengths.sum()) for outcome in outcomes)

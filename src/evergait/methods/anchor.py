@@ -8,6 +8,7 @@ import numpy as np
 from evergait.data import require
 from evergait.methods.base import Method
 from evergait.methods.context import Collect, Context, Memory, Stage, Step
+from evergait.policy import Policy
 from evergait.types import Bool, Float32
 
 
@@ -28,22 +29,23 @@ class Anchor(Method, name="anchor"):
 
     def begin(self, context: Context, theta: Float32, memory: Memory, collect: Collect) -> Memory:
         """Remember the shared layers."""
-        return {**memory, "anchor.start": theta[shared(context)]} if context.stage.earlier else memory
+        return {**memory, "anchor.start": theta[shared(context.policy)]} if context.stage.earlier else memory
 
     def after_step(self, context: Context, step: Step, theta: Float32, memory: Memory) -> tuple[Float32, Memory]:
         """Go a part of the way back."""
         if not context.stage.earlier:
             return theta, memory
-        layers = shared(context)
+        layers = shared(context.policy)
         here, start = theta[layers].astype(np.float64), memory["anchor.start"].astype(np.float64)
         after = theta.copy()
         after[layers] = here - self.rate * (here - start)
         return after, memory
 
 
-def shared(context: Context) -> Bool:
-    """(n_parameters,) what the task being learnt shares with others."""
-    layers = np.zeros(context.policy.n_parameters, np.bool_)
-    for begin, end in context.policy.active(context.stage.task, "shared"):
-        layers[begin:end] = True
+def shared(policy: Policy) -> Bool:
+    """(n_parameters,) all that is no task's own, outputs of the head that the task being learnt lacks included."""
+    layers = np.ones(policy.n_parameters, np.bool_)
+    for task in policy.tasks:
+        for begin, end in policy.active(task, "own"):
+            layers[begin:end] = False
     return layers

@@ -9,8 +9,12 @@ from evergait.data import require
 from evergait.methods.base import Method, split_evenly
 from evergait.methods.context import Collect, Collection, Context, Memory, Stage, Step
 from evergait.optimizers import Adam
+from evergait.policy import Network
 from evergait.random import DISTILLATION, Noise
-from evergait.types import Float32
+from evergait.types import Float32, Float64
+
+ROUNDING = 1e-7
+"""Outputs are kept in float32 and lie in [−1, 1]: no smaller error is one."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +76,18 @@ class Distill(Method, name="distill"):
         for number in range(self.steps):
             gradient = np.zeros(len(moved))
             for network, observations, outputs, rows in lessons:
-                seen = observations[rows[number]]
-                error = outputs[rows[number]] - network.outputs(moved, seen)
-                gradient += network.pull_back(moved, seen, error / len(seen))
+                gradient += ascent(network, moved, observations[rows[number]], outputs[rows[number]])
             change, state = adam.step(gradient, state)
             moved += change
         return moved.astype(np.float32), memory
+
+
+def ascent(network: Network, theta: Float64, observations: Float32, outputs: Float32) -> Float64:
+    """(n_parameters,) minus the gradient of ½ ‖π(o) − a‖², a mean over observations o; zero where all is learnt."""
+    error = outputs - network.outputs(theta, observations)
+    if np.abs(error).max() <= ROUNDING:
+        return np.zeros(len(theta))
+    return network.pull_back(theta, observations, error / len(observations))
 
 
 def _names(task: object) -> tuple[str, str]:

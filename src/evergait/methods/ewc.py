@@ -17,10 +17,12 @@ from evergait.types import Float32, Float64
 class Ewc(Method, name="ewc"):
     """Pulls every parameter to where earlier tasks left it, by its importance for them.
 
-    The penalty ½ s Σ_i F_i (θ − θ_i)² over earlier tasks i (Kirkpatrick et al. 2017, arXiv:1612.00796) is, parameter by
-    parameter, one parabola with F = Σ F_i around θ* = Σ F_i θ_i / F (Huszár 2018, arXiv:1712.03847), so two vectors
-    remember any number of tasks. The pull is its exact proximal step, stable for any strength, after the ES step:
-    θ ← (θ + s F θ*) / (1 + s F). Importances of a task are scaled to a mean of one where they are not zero.
+    The penalty ½ s Σ_i F_i (θ − θ_i)² over the phases i before (Kirkpatrick et al. 2017, arXiv:1612.00796) is, for each
+    parameter, one parabola with F = Σ F_i around θ* = Σ F_i θ_i / F, so two vectors remember any number of them.
+    The pull is its exact proximal step, stable for any strength, after the ES step: θ ← (θ + s F θ*) / (1 + s F).
+    Importances of a task are scaled to a mean of one where they are not zero. A task that returns is free in its own
+    layers; in the shared ones it counts once for each of its phases. (Huszár 2018, arXiv:1712.03847, derives a single
+    parabola around the latest θ instead.)
     """
 
     strength: float = 0.1
@@ -29,7 +31,8 @@ class Ewc(Method, name="ewc"):
     """F from the Gauss-Newton diagonal Σ_k (∂π_k/∂θ)² of the policy's outputs, a mean over observations that are
     collected when a task is left; or, black box, from the squared search gradients of the task's phase."""
     decay: float = 1.0
-    """Share of older importances kept when a task is added (online EWC: Schwarz et al. 2018, arXiv:1805.06370)."""
+    """Share of older importances kept when a task is added, as online EWC has it (Schwarz et al. 2018,
+    arXiv:1805.06370)."""
     collection: Collection = field(default_factory=Collection)
 
     @property
@@ -50,7 +53,7 @@ class Ewc(Method, name="ewc"):
         return super().settings(stage)
 
     def begin(self, context: Context, theta: Float32, memory: Memory, collect: Collect) -> Memory:
-        """Add the task that was just left."""
+        """Add the task that was just left, and let go of what is only the new one's."""
         memory, task = dict(memory), context.stage.just_left
         if task is None:
             return memory
@@ -63,6 +66,9 @@ class Ewc(Method, name="ewc"):
         before = self.decay * memory.get("ewc.importance", np.zeros_like(found)).astype(np.float64)
         anchor = memory.get("ewc.anchor", theta).astype(np.float64)
         total = before + found
+        for returning in context.stage.tasks:
+            for begin, end in context.policy.active(returning, "own"):
+                total[begin:end] = 0
         anchor = np.where(total > 0, (before * anchor + found * here) / np.where(total > 0, total, 1.0), here)
         return {**memory, "ewc.importance": total.astype(np.float32), "ewc.anchor": anchor.astype(np.float32)}
 
