@@ -2,15 +2,14 @@
 
 python benchmarks/methods.py [--measure]
 
-Nothing of the studies is trained. With --measure, every method trains a short stream on one thread, all in turn, to see
-what it costs in time and memory (a few minutes); without, that part of the page stays as it is.
+Nothing of the studies is trained. With --measure, every method trains one whole stream, all in turn, to see what it
+costs in time and memory (about ten minutes); without, that part of the page stays as it is.
 """
 
 import argparse
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -19,9 +18,8 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from pages import DOCS, fill_in, markdown, with_interval  # noqa: E402
+from pages import DOCS, fill_in, filled, markdown, with_interval  # noqa: E402, F401
 
-from evergait.config import Config  # noqa: E402
 from evergait.metrics import Metrics  # noqa: E402
 from evergait.names import short  # noqa: E402
 from evergait.run import train  # noqa: E402
@@ -39,7 +37,7 @@ from evergait.types import Float64  # noqa: E402
 MARK = 0.9
 """The share of its single-task best that every task should have at the end."""
 MARKERS = "osD^vP*Xph<>"
-N_ROUNDS = 3
+STUDIES = ("strengths", "tuning", "methods", "return")
 
 
 def learnt(metrics: Metrics) -> list[str]:
@@ -52,9 +50,9 @@ def worst_task(metrics: Metrics) -> float:
     return min(metrics.final(task) for task in learnt(metrics))
 
 
-def at_the_end(task: str) -> Measure:
-    """R̂ at the end on one task."""
-    return lambda metrics: metrics.final(task)
+def at_the_end(task: str, stage: int = -1) -> Measure:
+    """R̂ on one task at the end of a phase, the last one unless told."""
+    return lambda metrics: metrics.final(task, stage)
 
 
 def million_steps(metrics: Metrics) -> float:
@@ -146,7 +144,7 @@ def against_itself(results: Results, condition: str) -> Table:
     tasks = sorted({task for _, task in best})
     lines = []
     for order in orders:
-        here = [entry for entry in runs if entry.order == order]
+        here = [e for e in runs if e.order == order and all((e.seed, task) in best for task in tasks)]
         shares = [[e.run.ledger.records[-1].mean(t) / best[e.seed, t] for t in tasks] for e in here]
         reached = sum(min(row) >= MARK for row in shares)
         middle = [interquartile_mean(np.array(column)) for column in zip(*shares, strict=True)]
@@ -155,16 +153,49 @@ def against_itself(results: Results, condition: str) -> Table:
     return Table("itself", caption, ("order", *map(short, tasks), f"every task ≥ {MARK:.0%}"), tuple(lines))
 
 
-def finals(results: Results) -> Table:
-    """R̂ at the end on every task of a long stream."""
-    tasks = list(
-        dict.fromkeys(t for e in results.entries if e.condition != "single" for t in learnt(results.metrics(e)))
+def later(results: Results) -> Table:
+    """How well, and in how many generations, tasks are learnt that are not the first."""
+    found: dict[str, dict[tuple[str, str, int], tuple[float, int]]] = {}
+    for condition in streams(results):
+        for entry in finished(results, condition):
+            metrics = results.metrics(entry)
+            for stage, ledger in list(enumerate(entry.run.ledgers))[1:]:
+                where = ledger.learning[0], entry.order, entry.seed
+                found.setdefault(condition, {})[where] = metrics.best_while_learning(stage), ledger.generations[-1]
+    tasks = sorted({task for phases in found.values() for task, *_ in phases})
+    naive, lines = found["naive"], []
+    for condition, phases in found.items():
+        best = [[b for where, (b, _) in phases.items() if where[0] == task] for task in tasks]
+        share = [
+            [n / naive[where][1] for where, (_, n) in phases.items() if where[0] == task and where in naive]
+            for task in tasks
+        ]
+        lines.append((condition, *map(with_range, (*best, *share))))
+    columns = (f"{what}, {short(task)}" for what in ("best R̂", "generations") for task in tasks)
+    caption = (
+        "Tasks that are not the first of their order: the best R̂ while they are learnt, and generations as a multiple "
+        "of naive training's; interquartile mean, smallest and largest"
     )
-    lines = [
-        (condition, *(gather(results, condition, at_the_end(task)).estimate for task in tasks))
-        for condition in streams(results)
-    ]
-    return Table("finals", "R̂ on every task at the end of the stream", ("method", *map(short, tasks)), tuple(lines))
+    return Table("later", caption, ("method", *columns), tuple(lines))
+
+
+def with_range(values: list[float]) -> str:
+    """An interquartile mean, the smallest and the largest."""
+    return f"{interquartile_mean(np.array(values)):.2f} ({min(values):.2f} to {max(values):.2f})" if values else "–"
+
+
+def finals(results: Results) -> Table:
+    """R̂ on every task of a long stream, when it was first left and at the end."""
+    stream = next(results.metrics(e) for e in results.entries if e.condition in streams(results))
+    tasks = learnt(stream)
+    first = {task: [stream.task(stage) for stage in range(stream.n_stages)].index(task) for task in tasks}
+    lines = []
+    for condition in streams(results):
+        left = [gather(results, condition, at_the_end(task, first[task])).estimate for task in tasks]
+        ended = [gather(results, condition, at_the_end(task)).estimate for task in tasks]
+        lines.append((condition, *(f"{a:.2f} → {b:.2f}" for a, b in zip(left, ended, strict=True))))
+    caption = "R̂ on every task: when it was left for the first time → at the end of the stream"
+    return Table("finals", caption, ("method", *map(short, tasks)), tuple(lines))
 
 
 def knowledge(results: Results, condition: str) -> tuple[Float64, Float64]:
@@ -219,34 +250,39 @@ def picture(results: Results, name: str) -> None:
 
 
 def cost() -> str:
-    """Time and memory of every method, measured now: short streams on one thread, in turn."""
-    order = "Hopper > Swimmer > Walker2d"
+    """Time and memory of every method, measured now: one order, all methods in turn."""
+    order, n_threads = "Hopper > Swimmer > Walker2d", 2
     cells = [c for c in study_cells(read_study("methods")) if c.order == order and c.seed == 0]
-    configs = {cell.condition: _shortened(cell.config) for cell in cells if len(cell.phases) == 3}
-    seconds: dict[str, list[float]] = {name: [] for name in configs}
-    kept = {}
-    for _ in range(N_ROUNDS):
-        for name, config in configs.items():
+    lines: list[tuple[str, float, float]] = []
+    for cell in cells:
+        if len(cell.phases) == 3:
             with tempfile.TemporaryDirectory() as folder:
                 begun = time.perf_counter()
-                run = train(config, Path(folder), threads=1)
-                n_steps = sum(run.metrics.total_steps().values())
-                seconds[name].append((time.perf_counter() - begun) / n_steps * 1e6)
-                kept[name] = sum(array.nbytes for array in run.state().memory.values())
-    lines = [
-        (name, float(np.median(taken)), float(np.median(taken) / np.median(seconds["naive"])), kept[name] / 1000)
-        for name, taken in seconds.items()
-    ]
-    caption = (
-        f"Time on one thread, short streams of all methods in turn, median of {N_ROUNDS}; and what is kept after them"
-    )
-    columns = ("method", "seconds per million steps", "as a multiple of naive", "memory besides θ, kB")
-    return markdown(Table("cost", caption, columns, tuple(lines)))
+                run = train(cell.config, Path(folder), threads=n_threads)
+                seconds = time.perf_counter() - begun
+                kept = sum(array.nbytes for array in run.state().memory.values())
+            lines.append((cell.condition, seconds, kept / 1000))
+    naive = {name: seconds for name, seconds, _ in lines}["naive"]
+    rows = tuple((name, seconds, seconds / naive, kept) for name, seconds, kept in lines)
+    caption = f"{order}, seed 0, on {n_threads} threads of one machine, a method after the other, once"
+    columns = ("method", "wall time of the stream, s", "as a multiple of naive", "memory besides θ, kB")
+    return markdown(Table("cost", caption, columns, rows))
 
 
-def _shortened(config: Config) -> Config:
-    evaluation = replace(config.evaluation, random_policies=1, episodes=1)
-    return replace(config, steps=evaluation.every_steps, evaluation=evaluation)
+def parts(found: dict[str, Results | None]) -> dict[str, str]:
+    """Every part of the page that comes from ledgers."""
+    blocks = {f"{name} trained": state(name, results) for name, results in found.items()}
+    for name, results in found.items():
+        blocks[name] = markdown(comparison(results, measures(results))) if results else "Nothing yet."
+    if methods := found["methods"]:
+        blocks["orders"] = markdown(by_order(methods))
+        blocks["later"] = markdown(later(methods))
+        blocks["itself"] = markdown(
+            *(against_itself(methods, c) for c in ("combined", "tuned") if finished(methods, c))
+        )
+    if long := found["return"]:
+        blocks["finals"] = markdown(finals(long))
+    return blocks
 
 
 def main() -> None:
@@ -254,21 +290,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measure", action="store_true", help="measure time and memory anew")
     measure = parser.parse_args().measure
-    found = {name: load(name) for name in ("strengths", "methods", "return")}
-    blocks = {f"{name} trained": state(name, results) for name, results in found.items()}
-    for name, results in found.items():
-        blocks[name] = markdown(comparison(results, measures(results))) if results else "Nothing yet."
-    if methods := found["methods"]:
-        blocks["orders"] = markdown(by_order(methods))
-        if finished(methods, "tuned"):
-            blocks["itself"] = markdown(against_itself(methods, "tuned"))
-        picture(methods, "methods")
-    if long := found["return"]:
-        blocks["finals"] = markdown(finals(long))
-        picture(long, "return")
-    if measure:
-        blocks["cost"] = cost()
-    fill_in("methods.md", blocks)
+    found = {name: load(name) for name in STUDIES}
+    for name in ("methods", "return"):
+        if results := found[name]:
+            picture(results, name)
+    fill_in("methods.md", {**parts(found), **({"cost": cost()} if measure else {})})
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from evergait.studies.tree import Tree
 
 RESULTS = Path(__file__).parent.parent / "results"
 SCALES = {"paper": "full"}
-WITHOUT_POLICIES = ("strengths", "methods", "return")
+WITHOUT_POLICIES = ("strengths", "tuning", "methods", "return")
 
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in RESULTS.glob("*/study.json")))
@@ -31,15 +31,13 @@ def test_finished_phases_are_whole_and_known_to_their_study(name: str) -> None:
     assert load_results(RESULTS / name).entries
 
 
-@pytest.mark.parametrize("name", [name for name in WITHOUT_POLICIES if (RESULTS / name).exists()])
-def test_the_page_of_methods_says_what_the_ledgers_say(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_of_methods_says_what_the_ledgers_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
     spec = importlib.util.spec_from_file_location("methods_page", RESULTS.parent / "benchmarks" / "methods.py")
     assert spec
     assert spec.loader
     page = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(page)
-    results = page.load(name)
     text = (RESULTS.parent / "docs" / "methods.md").read_text()
-    assert page.state(name, results) in text
-    assert page.markdown(page.comparison(results, page.measures(results))) in text
+    for name, block in page.parts({name: page.load(name) for name in page.STUDIES}).items():
+        assert page.filled(text, name, block) == text, name

@@ -209,6 +209,23 @@ def test_seeds_can_be_added_and_another_study_is_refused(tiny: Path, trained: Re
         run_study("demo", tmp_path / "foreign", threads=1, artifacts=False)
 
 
+def test_a_study_may_grow_but_not_shrink(tiny: Path, tmp_path: Path) -> None:
+    out, before = tmp_path / "out", tiny.read_text()
+    run_study(tiny, out, threads=1, artifacts=False)
+    trained_before = files(out)
+    tiny.write_text(before + '\n[conditions.held]\nmethod = "anchor"\n')
+    run_study(tiny, out, threads=1, artifacts=False)
+    after = files(out)
+    assert {name: after[name] for name in trained_before if name.startswith("phases")} == {
+        name: content for name, content in trained_before.items() if name.startswith("phases")
+    }
+    assert {entry.condition for entry in load_results(out).entries} >= {"naive", "held"}
+    assert {status.state for status in study_status(out)} == {"done"}
+    tiny.write_text(before)
+    with pytest.raises(EvergaitError, match=r"holds another study \(held on .* is only there\)"):
+        run_study(tiny, out, threads=1, artifacts=False)
+
+
 def test_two_processes_do_not_train_one_study(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / "phases").mkdir(parents=True)
     with (

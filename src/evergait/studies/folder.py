@@ -77,7 +77,7 @@ def read_cells(path: Path) -> tuple[dict[str, Any], list[StoredCell]]:
 
 
 def open_study(study: Study, path: Path) -> list[Cell]:
-    """Make or reopen a study's folder, and return its cells; another study in it is an error, more seeds are not."""
+    """Make or reopen a study's folder, and return its cells; the study may have grown, but another one is an error."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         foreign = [entry.name for entry in path.iterdir() if entry.name not in OWN_FILES and entry.name[0] != "."]
@@ -110,16 +110,14 @@ def open_study(study: Study, path: Path) -> list[Cell]:
 
 
 def _require_same(cells: Sequence[Cell], there: Sequence[StoredCell], path: Path) -> None:
-    """The cells that the folder has must be cells of this study, and all of them, seeds aside."""
+    """The cells that the folder has must be cells of this study, which may have more."""
     mine = {cell.key: cell for cell in map(stored, cells)}
     theirs = {cell.key: cell for cell in there}
-    seeds = {cell.seed for cell in there}
     advice = "choose another folder"
-    for key in [*theirs, *(key for key in mine if key[2] in seeds)]:
+    for key in theirs:
         what = f"{key[0]} on {order_name(key[1])} with seed {key[2]}"
-        if key not in mine or key not in theirs:
-            where = "only there" if key in theirs else "only here"
-            raise EvergaitError(f"out: {path} holds another study ({what} is {where}); {advice}")
+        if key not in mine:
+            raise EvergaitError(f"out: {path} holds another study ({what} is only there); {advice}")
         here, other = mine[key].config, to_data(_config(theirs[key], path))  # it may lack settings that came later
         changed = next((name for name in here if here[name] != other.get(name)), "")
         if changed:
