@@ -10,6 +10,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -20,15 +21,17 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from pages import DOCS, fill_in, filled, markdown, with_interval  # noqa: E402, F401
 
+from evergait.ledger import Ledger  # noqa: E402
 from evergait.metrics import Metrics  # noqa: E402
 from evergait.names import short  # noqa: E402
+from evergait.policy import PolicyConfig  # noqa: E402
 from evergait.run import train  # noqa: E402
 from evergait.stats import interquartile_mean  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402
 from evergait.studies.cells import study_cells  # noqa: E402
 from evergait.studies.folder import load_results  # noqa: E402
 from evergait.studies.gather import Measure, finished, gather, later_interference  # noqa: E402
-from evergait.studies.results import Results  # noqa: E402
+from evergait.studies.results import Entry, Results  # noqa: E402
 from evergait.studies.style import OKABE_ITO, SETTINGS, Picture, panels  # noqa: E402
 from evergait.studies.table import Table, Value  # noqa: E402
 from evergait.studies.tree import Tree  # noqa: E402
@@ -40,14 +43,14 @@ MARKERS = "osD^vP*Xph<>"
 STUDIES = ("strengths", "tuning", "methods", "return")
 
 
-def learnt(metrics: Metrics) -> list[str]:
+def learnt(ledgers: Sequence[Ledger]) -> list[str]:
     """The tasks of a run, in the order of learning."""
-    return list(dict.fromkeys(task for ledger in metrics.ledgers for task in ledger.learning))
+    return list(dict.fromkeys(task for ledger in ledgers for task in ledger.learning))
 
 
 def worst_task(metrics: Metrics) -> float:
     """R̂ at the end on the task that fares worst."""
-    return min(metrics.final(task) for task in learnt(metrics))
+    return min(metrics.final(task) for task in learnt(metrics.ledgers))
 
 
 def at_the_end(task: str, stage: int = -1) -> Measure:
@@ -91,6 +94,10 @@ def streams(results: Results) -> list[str]:
 def comparison(results: Results, columns: dict[str, tuple[Measure, int]]) -> Table:
     """One row per method, over orders and seeds."""
     lines: list[tuple[Value, ...]] = []
+    best: dict[str, float] = {}
+    for entry in finished(results, "single"):
+        (task,) = learnt(entry.run.ledgers)
+        best[task] = max(best.get(task, 0.0), float(entry.run.ledger.curve(task).max()))
     for condition in results.conditions:
         runs = finished(results, condition)
         if not runs:
@@ -103,15 +110,23 @@ def comparison(results: Results, columns: dict[str, tuple[Measure, int]]) -> Tab
             for name, (measure, digits) in columns.items()
         ]
         reached = sum(worst_task(results.metrics(entry)) >= MARK for entry in runs)
+        beyond = sum(worst_share(entry, best) >= MARK for entry in runs)
         n_seeds = len(gather(results, condition, million_steps).seeds)
-        lines.append((condition, *cells, f"{reached} of {len(runs)}", n_seeds))
+        lines.append((condition, *cells, f"{reached} of {len(runs)}", f"{beyond} of {len(runs)}", n_seeds))
     caption = "Interquartile mean over orders and seeds; of several seeds, with its stratified bootstrap 95 % interval"
-    return Table("methods", caption, ("method", *columns, f"every task ≥ {MARK:.0%}", "seeds"), tuple(lines))
+    marks = (f"every task ≥ {MARK:.0%}", "of the best seed's")
+    return Table("methods", caption, ("method", *columns, *marks, "seeds"), tuple(lines))
+
+
+def worst_share(entry: Entry, best: dict[str, float]) -> float:
+    """The return at the end on the task that fares worst, as a share of some best ones."""
+    last = entry.run.ledger.records[-1]
+    return min(last.mean(task) / best[task] for task in learnt(entry.run.ledgers))
 
 
 def measures(results: Results) -> dict[str, tuple[Measure, int]]:
     """The columns of a comparison."""
-    tasks = dict.fromkeys(task for entry in results.entries for task in learnt(results.metrics(entry)))
+    tasks = dict.fromkeys(task for entry in results.entries for task in learnt(entry.run.ledgers))
     finals = {f"final R̂, {short(task)}": (at_the_end(task), 2) for task in tasks} if len(tasks) == 3 else {}
     return {
         **finals,
@@ -156,38 +171,43 @@ def against_itself(results: Results, condition: str) -> Table:
 def later(results: Results) -> Table:
     """How well, and in how many generations, tasks are learnt that are not the first."""
     found: dict[str, dict[tuple[str, str, int], tuple[float, int]]] = {}
-    for condition in streams(results):
-        for entry in finished(results, condition):
-            metrics = results.metrics(entry)
-            for stage, ledger in list(enumerate(entry.run.ledgers))[1:]:
-                where = ledger.learning[0], entry.order, entry.seed
-                found.setdefault(condition, {})[where] = metrics.best_while_learning(stage), ledger.generations[-1]
-    tasks = sorted({task for phases in found.values() for task, *_ in phases})
-    naive, lines = found["naive"], []
+    for entry in results.entries:
+        alone = entry.condition == "single"
+        if alone or entry.condition in streams(results):
+            for ledger in entry.run.ledgers[0 if alone else 1 :]:
+                task = ledger.learning[0]
+                phases = found.setdefault("from scratch" if alone else entry.condition, {})
+                phases[task, entry.order, entry.seed] = float(ledger.curve(task).max()), ledger.generations[-1]
+    tasks, lines = sorted({task for phases in found.values() for task, *_ in phases}), []
     for condition, phases in found.items():
-        best = [[b for where, (b, _) in phases.items() if where[0] == task] for task in tasks]
-        share = [
-            [n / naive[where][1] for where, (_, n) in phases.items() if where[0] == task and where in naive]
-            for task in tasks
-        ]
-        lines.append((condition, *map(with_range, (*best, *share))))
-    columns = (f"{what}, {short(task)}" for what in ("best R̂", "generations") for task in tasks)
+        best: dict[str, list[float]] = {task: [] for task in tasks}
+        share: dict[str, list[float]] = {task: [] for task in tasks}
+        for where, (highest, n_generations) in phases.items():
+            best[where[0]].append(highest)
+            if where in found["naive"]:
+                share[where[0]].append(n_generations / found["naive"][where][1])
+        cells = (*(with_range(best[task], 0) for task in tasks), *(with_range(share[task], 2) for task in tasks))
+        lines.append((condition, *cells))
+    columns = (f"{what}, {short(task)}" for what in ("best return", "generations") for task in tasks)
     caption = (
-        "Tasks that are not the first of their order: the best R̂ while they are learnt, and generations as a multiple "
-        "of naive training's; interquartile mean, smallest and largest"
+        "Tasks that are not the first of their order: the best return while they are learnt, and generations as a "
+        "multiple of naive training's; interquartile mean, smallest and largest"
     )
     return Table("later", caption, ("method", *columns), tuple(lines))
 
 
-def with_range(values: list[float]) -> str:
+def with_range(values: list[float], digits: int) -> str:
     """An interquartile mean, the smallest and the largest."""
-    return f"{interquartile_mean(np.array(values)):.2f} ({min(values):.2f} to {max(values):.2f})" if values else "–"
+    if not values:
+        return "–"
+    middle, low, high = (f"{v:.{digits}f}" for v in (interquartile_mean(np.array(values)), min(values), max(values)))
+    return f"{middle} ({low} to {high})"
 
 
 def finals(results: Results) -> Table:
     """R̂ on every task of a long stream, when it was first left and at the end."""
     stream = next(results.metrics(e) for e in results.entries if e.condition in streams(results))
-    tasks = learnt(stream)
+    tasks = learnt(stream.ledgers)
     first = {task: [stream.task(stage) for stage in range(stream.n_stages)].index(task) for task in tasks}
     lines = []
     for condition in streams(results):
@@ -204,7 +224,9 @@ def knowledge(results: Results, condition: str) -> tuple[Float64, Float64]:
     for entry in finished(results, condition):
         metrics = results.metrics(entry)
         stages = range(metrics.n_stages)
-        curves.append(np.mean([np.concatenate([metrics.curve(t, s) for s in stages]) for t in learnt(metrics)], axis=0))
+        curves.append(
+            np.mean([np.concatenate([metrics.curve(t, s) for s in stages]) for t in learnt(metrics.ledgers)], axis=0)
+        )
     ledgers = finished(results, condition)[0].run.ledgers
     starts = np.cumsum([0.0, *(ledger.axis[-1] for ledger in ledgers)])
     x = np.concatenate([start + np.array(ledger.axis) for start, ledger in zip(starts, ledgers, strict=False)])
@@ -227,15 +249,17 @@ def picture(results: Results, name: str) -> None:
     }
     with mpl.rc_context(SETTINGS):
         figure, (left, right) = panels(1, 2, width=4.4, height=3.8)
-        points = []
+        points: dict[PolicyConfig, list[tuple[float, float]]] = {}
         for condition in streams(results):
             learns, keeps = (gather(results, condition, m) for m in (plasticity, Metrics.average_backward_transfer))
             x, y = learns.estimate, keeps.estimate
-            points.append((x, y))
+            points.setdefault(finished(results, condition)[0].run.config.policy, []).append((x, y))
             low_high = [values.interval or (values.estimate, values.estimate) for values in (learns, keeps)]
             spread = [[[v - a], [b - v]] for v, (a, b) in zip((x, y), low_high, strict=True)]
             left.errorbar([x], [y], xerr=spread[0], yerr=spread[1], **looks[condition], elinewidth=0.6, markersize=5)
-        left.step(*zip(*front(points), strict=True), where="pre", color="0.5", linewidth=4, alpha=0.3, zorder=0)
+        for of_one_policy in points.values():
+            line = zip(*front(of_one_policy), strict=True)
+            left.step(*line, where="pre", color="0.5", linewidth=4, alpha=0.3, zorder=0)
         left.axhline(0, color="0.7", linewidth=0.6)
         left.axvline(1, color="0.7", linewidth=0.6)
         left.set_xlabel("plasticity: best R̂ of later tasks while they are learnt (1 − Int)")
