@@ -24,6 +24,7 @@ from evergait.types import EvergaitError
         *(Config(optimizer=member()) for member in Optimizer.members.values()),
         preset("paper"),
         preset("quick"),
+        preset("tuned"),
     ],
 )
 def test_toml_and_back(config: Config, tmp_path: Path) -> None:

@@ -17,7 +17,14 @@ def test_the_installed_package_is_tested() -> None:
 
 def test_data_files_ship() -> None:
     files = importlib.resources.files("evergait")
-    for name in ("py.typed", "_native.pyi", "presets/paper.toml", "presets/quick.toml", "reference/single_task.csv"):
+    for name in (
+        "py.typed",
+        "_native.pyi",
+        "presets/paper.toml",
+        "presets/quick.toml",
+        "presets/tuned.toml",
+        "reference/single_task.csv",
+    ):
         assert (files / name).is_file()
 
 

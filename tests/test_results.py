@@ -2,10 +2,13 @@
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from evergait.config import preset
+from evergait.phases import plan_phases
 from evergait.store import PhaseStore
 from evergait.studies.base import read_study
 from evergait.studies.cells import study_cells
@@ -29,6 +32,14 @@ def test_finished_phases_are_whole_and_known_to_their_study(name: str) -> None:
     cells = study_cells(read_study(name).at_scale(SCALES.get(name, "")))
     assert found <= set(Tree.build(cells).nodes)
     assert load_results(RESULTS / name).entries
+
+
+def test_the_tuned_preset_is_what_the_study_tried() -> None:
+    cells = [cell for cell in study_cells(read_study("methods")) if cell.condition == "tuned"]
+    assert len(cells) == 18
+    for cell in cells:
+        config = replace(preset("tuned"), stream=cell.config.stream, seed=cell.seed)
+        assert [phase.name for phase in plan_phases(config)] == [phase.name for phase in cell.phases]
 
 
 def test_the_page_of_methods_says_what_the_ledgers_say(monkeypatch: pytest.MonkeyPatch) -> None:

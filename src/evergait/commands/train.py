@@ -34,7 +34,7 @@ class Train:
     config: Path | None = None
     """TOML file with settings; flags override it."""
     preset: str = ""
-    """Settings that ship with evergait: paper, quick."""
+    """Settings that ship with evergait: paper, quick, tuned."""
     chosen_method: Annotated[str, tyro.conf.arg(name="method", metavar="|".join(Method.members))] = "naive"
     """Continual-learning method; its options appear as --method.*. Several are joined by +, as in replay+distill, and
     then have their options under their names, as in --method.distill.steps."""
