@@ -178,14 +178,15 @@ def later(results: Results) -> Table:
                 task = ledger.learning[0]
                 phases = found.setdefault("from scratch" if alone else entry.condition, {})
                 phases[task, entry.order, entry.seed] = float(ledger.curve(task).max()), ledger.generations[-1]
-    tasks, lines = sorted({task for phases in found.values() for task, *_ in phases}), []
+    naive, lines = found.get("naive", {}), []
+    tasks = sorted({task for phases in found.values() for task, *_ in phases})
     for condition, phases in found.items():
         best: dict[str, list[float]] = {task: [] for task in tasks}
         share: dict[str, list[float]] = {task: [] for task in tasks}
         for where, (highest, n_generations) in phases.items():
             best[where[0]].append(highest)
-            if where in found["naive"]:
-                share[where[0]].append(n_generations / found["naive"][where][1])
+            if where in naive:
+                share[where[0]].append(n_generations / naive[where][1])
         cells = (*(with_range(best[task], 0) for task in tasks), *(with_range(share[task], 2) for task in tasks))
         lines.append((condition, *cells))
     columns = (f"{what}, {short(task)}" for what in ("best return", "generations") for task in tasks)

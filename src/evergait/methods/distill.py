@@ -14,7 +14,7 @@ from evergait.random import DISTILLATION, Noise
 from evergait.types import Float32, Float64
 
 ROUNDING = 1e-7
-"""Outputs are kept in float32 and lie in [−1, 1]: no smaller error is one."""
+"""Outputs are kept in float32 and lie in [−1, 1] with tanh: no smaller error is one."""
 
 
 @dataclass(frozen=True)
