@@ -140,10 +140,11 @@ def measures(results: Results) -> dict[str, tuple[Measure, int]]:
 
 def by_order(results: Results) -> Table:
     """The worst task at the end, order by order."""
-    orders = list(dict.fromkeys(e.order for e in results.entries if e.condition in streams(results)))
+    conditions = streams(results)
+    orders = list(dict.fromkeys(e.order for e in results.entries if e.condition in conditions))
     lines = [
         (condition, *(with_interval(gather(results, condition, worst_task, [order]), 2) for order in orders))
-        for condition in streams(results)
+        for condition in conditions
     ]
     return Table("orders", "R̂ of the worst task at the end, order by order", ("method", *orders), tuple(lines))
 
@@ -171,12 +172,11 @@ def against_itself(results: Results, condition: str) -> Table:
 def later(results: Results) -> Table:
     """How well, and in how many generations, tasks are learnt that are not the first."""
     found: dict[str, dict[tuple[str, str, int], tuple[float, int]]] = {}
-    for entry in results.entries:
-        alone = entry.condition == "single"
-        if alone or entry.condition in streams(results):
-            for ledger in entry.run.ledgers[0 if alone else 1 :]:
+    for condition in ("single", *streams(results)):
+        phases = found.setdefault("from scratch" if condition == "single" else condition, {})
+        for entry in finished(results, condition):
+            for ledger in entry.run.ledgers[condition != "single" :]:
                 task = ledger.learning[0]
-                phases = found.setdefault("from scratch" if alone else entry.condition, {})
                 phases[task, entry.order, entry.seed] = float(ledger.curve(task).max()), ledger.generations[-1]
     naive, lines = found.get("naive", {}), []
     tasks = sorted({task for phases in found.values() for task, *_ in phases})
@@ -207,11 +207,11 @@ def with_range(values: list[float], digits: int) -> str:
 
 def finals(results: Results) -> Table:
     """R̂ on every task of a long stream, when it was first left and at the end."""
-    stream = next(results.metrics(e) for e in results.entries if e.condition in streams(results))
+    conditions, lines = streams(results), []
+    stream = results.metrics(finished(results, conditions[0])[0])
     tasks = learnt(stream.ledgers)
     first = {task: [stream.task(stage) for stage in range(stream.n_stages)].index(task) for task in tasks}
-    lines = []
-    for condition in streams(results):
+    for condition in conditions:
         left = [gather(results, condition, at_the_end(task, first[task])).estimate for task in tasks]
         ended = [gather(results, condition, at_the_end(task)).estimate for task in tasks]
         lines.append((condition, *(f"{a:.2f} → {b:.2f}" for a, b in zip(left, ended, strict=True))))
@@ -294,6 +294,24 @@ def cost() -> str:
     return markdown(Table("cost", caption, columns, rows))
 
 
+def importances() -> str:
+    """How much the importances of Hopper's phase differ between parameters, measured now."""
+    lines = []
+    for cell in study_cells(read_study("methods")):
+        if cell.condition in ("ewc", "ewc-search") and cell.order.startswith("Hopper > Swimmer") and cell.seed == 0:
+            with tempfile.TemporaryDirectory() as folder:
+                run = train(cell.config, Path(folder), threads=2)
+                found = run.state(1).memory["ewc.importance"].astype(np.float64)  # Hopper is all that was left by then
+                n = run.ledgers[0].generations[-1]
+            used = found[found > 0]
+            lines.append((cell.condition, n, float(used.std() / used.mean()), float(np.sqrt(2 / n))))
+    caption = (
+        "Importances after Hopper's phase, seed 0: their standard deviation over parameters, as a share of their mean"
+    )
+    columns = ("method", "generations n", "spread", "√(2/n), that of noise")
+    return markdown(Table("importances", caption, columns, tuple(lines), digits=3))
+
+
 def parts(found: dict[str, Results | None]) -> dict[str, str]:
     """Every part of the page that comes from ledgers."""
     blocks = {f"{name} trained": state(name, results) for name, results in found.items()}
@@ -319,7 +337,8 @@ def main() -> None:
     for name in ("methods", "return"):
         if results := found[name]:
             picture(results, name)
-    fill_in("methods.md", {**parts(found), **({"cost": cost()} if measure else {})})
+    measured = {"cost": cost(), "importances": importances()} if measure else {}
+    fill_in("methods.md", {**parts(found), **measured})
 
 
 if __name__ == "__main__":
