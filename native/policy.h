@@ -73,9 +73,8 @@ inline double tangent(double x) {
   p = p * r + 1.0;
   double e = p * bits_to_double((double_to_bits(shifted) + 1023) << 52);
   double t = (e - 1.0) / (e + 1.0);
-  double small = x - x * x * x * (1.0 / 3);
-  double magnitude = small < 0 ? -small : small;
-  t = magnitude < 1e-3 ? small : t;
+  double magnitude = x < 0 ? -x : x;
+  t = magnitude < 1e-3 ? x - x * x * x * (1.0 / 3) : t;
   return x == x ? t : x;
 }
 

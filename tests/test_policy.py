@@ -49,6 +49,14 @@ def test_network_equals_numpy(heads: str, activation: Activation, hidden: tuple[
         np.testing.assert_allclose(act(policy, theta, task, observations), expected, rtol=2e-5, atol=2e-6)
 
 
+def test_tanh_is_right_over_its_whole_range() -> None:
+    layers = np.array([[0, 1, 1, 1, 2]], np.int64)  # one weight, one bias, one input, one output, tanh
+    x = np.concatenate([np.linspace(-25, 25, 200_001), np.linspace(-2, 2, 200_001), np.geomspace(1e-12, 1, 10_001)])
+    found = np.zeros((len(x), 1))
+    _native.outputs(layers, None, None, np.array([1.0, 0.0]), x[:, None], found)
+    np.testing.assert_allclose(found[:, 0], np.tanh(x), rtol=2e-13, atol=0)
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_candidates_are_theta_plus_sign_sigma_noise(sign: float) -> None:
     policy = Policy.build(PolicyConfig(), [HOPPER, WALKER])
