@@ -39,7 +39,7 @@ PARTS = {
     "planar.cpp": "observation, reward",
 }
 COLUMNS = list(dict.fromkeys(PARTS.values()))
-HELPERS = ("lanes.h", "topology.h", "planar_model.h")  # charged to whoever calls them
+HELPERS = ("lanes.h", "topology.h", "model.h")  # charged to whoever calls them
 PEAK = r"""
 #include <chrono>
 #include <cstdio>

@@ -1,8 +1,8 @@
-// Noise, policy and its derivatives, compiled once per instruction set (see isa.h).
+// Noise, policy and its derivatives, compiled once per instruction set (see core/isa.h).
 #include "kernels.h"
 
-#include "gradients.h"
-#include "policy.h"
+#include "core/gradients.h"
+#include "core/policy.h"
 
 namespace evergait::EVERGAIT_ISA {
 

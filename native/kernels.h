@@ -1,4 +1,4 @@
-// Plain data shared by bindings.cpp and the kernels, and the table through which it calls the kernels of the
+// Plain data shared by the bindings and the kernels, and the table through which they call the kernels of the
 // instruction set that this machine has.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The planar engine, compiled once per instruction set (see isa.h).
-#include "episodes.h"
+// The planar engine, compiled once per instruction set (see core/isa.h).
+#include "planar/episodes.h"
 
 namespace evergait::EVERGAIT_ISA {
 

@@ -20,7 +20,7 @@ from evergait.tasks.quiet import quiet
 from evergait.tasks.variants import apply_to_environment, unsupported
 from evergait.types import EvergaitError, Float64, UInt32
 
-RUNNER, WALKER, PENDULUM, DOUBLE_PENDULUM = range(4)  # TaskKind in native/planar_kernels.h
+RUNNER, WALKER, PENDULUM, DOUBLE_PENDULUM = range(4)  # TaskKind in native/planar.h
 TASKS = {
     "HalfCheetah-v5": RUNNER,
     "Hopper-v5": WALKER,
@@ -41,7 +41,7 @@ class Robot:
 
     model: PlanarModel
     rules: Float64
-    """The numbers of TaskRules in native/planar_kernels.h; the healthy reward is entry 6."""
+    """The numbers of TaskRules in native/planar.h; the healthy reward is entry 6."""
     n_steps: int
     env: Any
 

@@ -17,7 +17,7 @@ PLANE, SPHERE, CAPSULE = (int(getattr(mujoco.mjtGeom, f"mjGEOM_{name}")) for nam
 
 
 def softness(model: Any, solref: Float64, solimp: Float64, margin: float, weight: float, where: str) -> list[float]:
-    """Margin, K, B, the impedance curve and the row's weight: struct Softness of native/planar_model.h."""
+    """Margin, K, B, the impedance curve and the row's weight: struct Softness of native/planar/model.h."""
     d0, d1 = (float(np.clip(d, MIN_IMPEDANCE, MAX_IMPEDANCE)) for d in solimp[:2])
     width, middle, power = max(0.0, solimp[2]), float(np.clip(solimp[3], MIN_IMPEDANCE, MAX_IMPEDANCE)), solimp[4]
     time, ratio = (0.02, 1.0) if (solref[0] > 0) != (solref[1] > 0) else (float(solref[0]), float(solref[1]))
@@ -95,7 +95,7 @@ def may_touch(model: Any, first: int, second: int) -> bool:
 
 @dataclass
 class Contacts:
-    """Rows of native/planar_model.h: points by joint, and pairs."""
+    """Rows of native/planar/model.h: points by joint, and pairs."""
 
     points: list[list[float]] = field(default_factory=list)
     point_dofs: list[int] = field(default_factory=list)

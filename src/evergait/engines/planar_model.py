@@ -1,4 +1,4 @@
-"""Compile an mjModel into the flat description that native/planar_model.h reads; refuse what does not fit, by name.
+"""Compile an mjModel into the flat description that native/planar/model.h reads; refuse what does not fit, by name.
 
 Everything is read off the pose at `qpos0`, where all joint angles are zero and every link's frame is parallel to the
 world's: vectors in a link's frame are then plain differences of world positions.
@@ -23,7 +23,7 @@ class PlanarModel:
     """A planar robot, ready for the native core."""
 
     description: Float64
-    """The numbers, in the order of read_model() in native/planar_model.h."""
+    """The numbers, in the order of read_model() in native/planar/model.h."""
     n_dofs: int
     n_actuators: int
 

@@ -1,4 +1,4 @@
-// The only file that knows Python. Python checks shapes and names errors; this file trusts them, lets go of the GIL
+// This folder alone knows Python. Python checks shapes and names errors; this file trusts them, lets go of the GIL
 // and writes into arrays that it is given or has just made.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "arrays.h"
+#include "bindings/arrays.h"
 #include "kernels.h"
-#include "threads.h"
+#include "core/threads.h"
 
 using namespace evergait;
 
 namespace evergait {
-void bind_planar(nb::module_& m, const char* isa);  // planar_bindings.cpp
+void bind_planar(nb::module_& m, const char* isa);  // planar.cpp
 }
 
 namespace {

@@ -6,7 +6,7 @@
 // within a few jumps, the jump becomes a direction for an exact line search, with which the cost falls at every iteration.
 #pragma once
 
-#include "collision.h"
+#include "planar/collision.h"
 
 namespace evergait::EVERGAIT_ISA {
 

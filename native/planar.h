@@ -1,4 +1,4 @@
-// Plain data shared by bindings.cpp and the planar engine, and the table of its functions for one instruction set.
+// Plain data shared by the bindings and the planar engine, and the table of its functions for one instruction set.
 #pragma once
 
 #include "kernels.h"
@@ -6,7 +6,7 @@
 namespace evergait {
 
 struct PlanarOptions {
-  const double* description;   // see planar_model.h
+  const double* description;   // see planar/model.h
   int n_lanes;                 // fewest_lanes or native_lanes below; 0: the latter
   bool any_tree;               // do not use code specialised for Gymnasium's robots (for tests: it must not matter)
 };

@@ -1,12 +1,12 @@
-// The planar engine as Python sees it; like bindings.cpp, it trusts its arguments and lets go of the GIL.
+// The planar engine as Python sees it; like module.cpp, it trusts its arguments and lets go of the GIL.
 #include <nanobind/stl/optional.h>
 
 #include <cstring>
 #include <optional>
 
-#include "arrays.h"
-#include "planar_kernels.h"
-#include "threads.h"
+#include "bindings/arrays.h"
+#include "planar.h"
+#include "core/threads.h"
 
 namespace evergait {
 

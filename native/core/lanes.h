@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "isa.h"
+#include "core/isa.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>

@@ -2,7 +2,7 @@
 // loops run over independent numbers, so the bits do not depend on the width of the vectors.
 #pragma once
 
-#include "policy.h"
+#include "core/policy.h"
 
 namespace evergait::EVERGAIT_ISA {
 

@@ -2,8 +2,8 @@
 // the robot in registers; a RuntimeTree serves any other planar robot from the same source, with the same bits.
 #pragma once
 
-#include "lanes.h"
-#include "planar_model.h"
+#include "core/lanes.h"
+#include "planar/model.h"
 
 namespace evergait::EVERGAIT_ISA {
 
@@ -37,7 +37,7 @@ struct RuntimeTree {
   int fill_parent(int i) const { return model.dense ? i - 1 : model.dof[i].parent; }
 };
 
-// A joint's number as a type. (Not std::integral_constant: see isa.h on standard templates.)
+// A joint's number as a type. (Not std::integral_constant: see core/isa.h on standard templates.)
 template <int I>
 struct Index {
   static constexpr int value = I;

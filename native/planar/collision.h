@@ -2,7 +2,7 @@
 // segments, then two spheres there; parallel segments give up to two contacts at the ends.
 #pragma once
 
-#include "constraints.h"
+#include "planar/constraints.h"
 
 namespace evergait::EVERGAIT_ISA {
 

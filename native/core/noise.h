@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "isa.h"
+#include "core/isa.h"
 #include "kernels.h"
 
 namespace evergait::EVERGAIT_ISA {

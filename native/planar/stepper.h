@@ -1,7 +1,7 @@
 // Time integration: MuJoCo's RK4, and its semi-implicit Euler with joint damping taken implicitly.
 #pragma once
 
-#include "solver.h"
+#include "planar/solver.h"
 
 namespace evergait::EVERGAIT_ISA {
 

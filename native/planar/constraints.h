@@ -4,7 +4,7 @@
 // the same weight D; dimension 1 has n alone. Contacts are kept as (normal, tangent) Jacobians and the rows formed on the fly.
 #pragma once
 
-#include "dynamics.h"
+#include "planar/dynamics.h"
 
 namespace evergait::EVERGAIT_ISA {
 

@@ -5,8 +5,8 @@
 
 #include <new>
 
-#include "planar_kernels.h"
-#include "stepper.h"
+#include "planar.h"
+#include "planar/stepper.h"
 
 namespace evergait::EVERGAIT_ISA {
 

@@ -4,7 +4,7 @@
 // because actions are float32.
 #pragma once
 
-#include "physics.h"
+#include "planar/physics.h"
 
 namespace evergait::EVERGAIT_ISA {
 

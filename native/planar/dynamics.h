@@ -5,7 +5,7 @@
 // first moment, second moment and velocity-product forces short sums.
 #pragma once
 
-#include "topology.h"
+#include "planar/topology.h"
 
 namespace evergait::EVERGAIT_ISA {
 

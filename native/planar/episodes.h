@@ -1,8 +1,8 @@
 // Whole episodes with the policy inside: observe, act, advance, reward, until every row is done.
 #pragma once
 
-#include "policy.h"
-#include "rules.h"
+#include "core/policy.h"
+#include "planar/rules.h"
 
 namespace evergait::EVERGAIT_ISA {
 
