@@ -26,6 +26,7 @@ demo: setup
 test: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/clang-format --dry-run --Werror $(shell find native tests/native -name "*.h" -o -name "*.cpp")
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not prove"
 

@@ -50,8 +50,8 @@ static void outputs(const Layer* layers, int n_layers, Surround surround, const 
 }
 
 static void pull_back(const Layer* layers, int n_layers, Surround surround, const double* theta,
-                      const double* observations, const double* cotangents, int64_t n_rows, bool squared, double* memory,
-                      double* gradient) {
+                      const double* observations, const double* cotangents, int64_t n_rows, bool squared,
+                      double* memory, double* gradient) {
   const Pass pass = start_pass(layers, n_layers, theta, memory);
   const int64_t n_in = layers[0].n_in, n_out = layers[n_layers - 1].n_out;
   for (int64_t row = 0; row < n_rows; row++) {

@@ -29,8 +29,8 @@ struct Kernels {
   void (*words)(NoiseKey, uint32_t index, int64_t n, uint32_t* out);
   void (*normals)(NoiseKey, uint32_t index, int64_t begin, int64_t end, float* out);
   // gradient[j] += Σ_p weights[p] ε_p[j] for j in [begin, end), pairs in order.
-  void (*accumulate)(NoiseKey, const uint32_t* pairs, const double* weights, int64_t n_pairs, int64_t begin, int64_t end,
-                     double* gradient);
+  void (*accumulate)(NoiseKey, const uint32_t* pairs, const double* weights, int64_t n_pairs, int64_t begin,
+                     int64_t end, double* gradient);
   int64_t (*packed_size)(const Layer*, int n_layers);
   void (*pack)(const Layer*, int n_layers, const float* theta, float scale, NoiseKey, uint32_t pair, float* packed);
   void (*act)(const Layer*, int n_layers, Surround, const float* packed, const double* observation, float* action);

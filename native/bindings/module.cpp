@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "bindings/arrays.h"
-#include "kernels.h"
 #include "core/threads.h"
+#include "kernels.h"
 
 using namespace evergait;
 
@@ -75,11 +75,12 @@ NB_MODULE(_native, m) {
     return out;
   });
 
-  m.def("normals", [](uint64_t seed, uint32_t generation, uint32_t purpose, uint32_t index, int64_t begin, int64_t end) {
-    auto out = make_array<float>(end - begin);
-    kernels->normals({seed, generation, purpose}, index, begin, end, out.data());
-    return out;
-  });
+  m.def("normals",
+        [](uint64_t seed, uint32_t generation, uint32_t purpose, uint32_t index, int64_t begin, int64_t end) {
+          auto out = make_array<float>(end - begin);
+          kernels->normals({seed, generation, purpose}, index, begin, end, out.data());
+          return out;
+        });
 
   m.def("accumulate_noise", [](uint64_t seed, uint32_t generation, uint32_t purpose, In1<uint32_t> pairs,
                                In1<double> weights, int64_t begin, int64_t end, Out1<double> gradient, int n_threads) {
@@ -90,57 +91,60 @@ NB_MODULE(_native, m) {
     });
   });
 
-  m.def("packed_size", [](In2<int64_t> layers) { return kernels->packed_size(as_layers(layers), int(layers.shape(0))); });
+  m.def("packed_size",
+        [](In2<int64_t> layers) { return kernels->packed_size(as_layers(layers), int(layers.shape(0))); });
 
-  m.def("pack_candidates", [](In2<int64_t> layers, In1<float> theta, float sigma, uint64_t seed, uint32_t generation,
-                              uint32_t purpose, In1<uint32_t> pairs, In1<float> signs, Out2<float> packed,
-                              int n_threads) {
-    nb::gil_scoped_release release;
-    parallel(int64_t(pairs.size()), 1, n_threads, [&](int64_t low, int64_t high) {
-      for (int64_t row = low; row < high; row++)
-        kernels->pack(as_layers(layers), int(layers.shape(0)), theta.data(), sigma * signs.data()[row],
-                      {seed, generation, purpose}, pairs.data()[row], packed.data() + row * packed.shape(1));
-    });
-  });
-
-  m.def("act",
-        [](In2<int64_t> layers, In1<float> middle, In1<float> half_range, std::optional<In1<double>> mean,
-           std::optional<In1<double>> scale, In2<float> packed, In2<double> observations, Out2<float> actions,
-           int n_threads) {
-          Surround surround = {mean ? mean->data() : nullptr, scale ? scale->data() : nullptr, middle.data(),
-                               half_range.data()};
+  m.def("pack_candidates",
+        [](In2<int64_t> layers, In1<float> theta, float sigma, uint64_t seed, uint32_t generation, uint32_t purpose,
+           In1<uint32_t> pairs, In1<float> signs, Out2<float> packed, int n_threads) {
           nb::gil_scoped_release release;
-          parallel(int64_t(packed.shape(0)), 1, n_threads, [&](int64_t low, int64_t high) {
+          parallel(int64_t(pairs.size()), 1, n_threads, [&](int64_t low, int64_t high) {
             for (int64_t row = low; row < high; row++)
-              kernels->act(as_layers(layers), int(layers.shape(0)), surround, packed.data() + row * packed.shape(1),
-                           observations.data() + row * observations.shape(1), actions.data() + row * actions.shape(1));
+              kernels->pack(as_layers(layers), int(layers.shape(0)), theta.data(), sigma * signs.data()[row],
+                            {seed, generation, purpose}, pairs.data()[row], packed.data() + row * packed.shape(1));
           });
-        },
-        nb::arg("layers"), nb::arg("middle"), nb::arg("half_range"), nb::arg("mean").none(), nb::arg("scale").none(),
-        nb::arg("packed"), nb::arg("observations"), nb::arg("actions"), nb::arg("n_threads"));
+        });
 
-  m.def("outputs",
-        [](In2<int64_t> layers, std::optional<In1<double>> mean, std::optional<In1<double>> scale, In1<double> theta,
-           In2<double> observations, Out2<double> outputs) {
-          Surround surround = {mean ? mean->data() : nullptr, scale ? scale->data() : nullptr, nullptr, nullptr};
-          nb::gil_scoped_release release;
-          std::vector<double> memory(kernels->pass_size(as_layers(layers), int(layers.shape(0))));
-          kernels->outputs(as_layers(layers), int(layers.shape(0)), surround, theta.data(), observations.data(),
-                           int64_t(observations.shape(0)), memory.data(), outputs.data());
-        },
-        nb::arg("layers"), nb::arg("mean").none(), nb::arg("scale").none(), nb::arg("theta"), nb::arg("observations"),
-        nb::arg("outputs"));
+  m.def(
+      "act",
+      [](In2<int64_t> layers, In1<float> middle, In1<float> half_range, std::optional<In1<double>> mean,
+         std::optional<In1<double>> scale, In2<float> packed, In2<double> observations, Out2<float> actions,
+         int n_threads) {
+        Surround surround = {mean ? mean->data() : nullptr, scale ? scale->data() : nullptr, middle.data(),
+                             half_range.data()};
+        nb::gil_scoped_release release;
+        parallel(int64_t(packed.shape(0)), 1, n_threads, [&](int64_t low, int64_t high) {
+          for (int64_t row = low; row < high; row++)
+            kernels->act(as_layers(layers), int(layers.shape(0)), surround, packed.data() + row * packed.shape(1),
+                         observations.data() + row * observations.shape(1), actions.data() + row * actions.shape(1));
+        });
+      },
+      nb::arg("layers"), nb::arg("middle"), nb::arg("half_range"), nb::arg("mean").none(), nb::arg("scale").none(),
+      nb::arg("packed"), nb::arg("observations"), nb::arg("actions"), nb::arg("n_threads"));
 
-  m.def("pull_back",
-        [](In2<int64_t> layers, std::optional<In1<double>> mean, std::optional<In1<double>> scale, In1<double> theta,
-           In2<double> observations, In2<double> cotangents, bool squared, Out1<double> gradient) {
-          Surround surround = {mean ? mean->data() : nullptr, scale ? scale->data() : nullptr, nullptr, nullptr};
-          nb::gil_scoped_release release;
-          std::vector<double> memory(kernels->pass_size(as_layers(layers), int(layers.shape(0))));
-          kernels->pull_back(as_layers(layers), int(layers.shape(0)), surround, theta.data(), observations.data(),
-                             cotangents.data(), int64_t(observations.shape(0)), squared, memory.data(),
-                             gradient.data());
-        },
-        nb::arg("layers"), nb::arg("mean").none(), nb::arg("scale").none(), nb::arg("theta"), nb::arg("observations"),
-        nb::arg("cotangents"), nb::arg("squared"), nb::arg("gradient"));
+  m.def(
+      "outputs",
+      [](In2<int64_t> layers, std::optional<In1<double>> mean, std::optional<In1<double>> scale, In1<double> theta,
+         In2<double> observations, Out2<double> outputs) {
+        Surround surround = {mean ? mean->data() : nullptr, scale ? scale->data() : nullptr, nullptr, nullptr};
+        nb::gil_scoped_release release;
+        std::vector<double> memory(kernels->pass_size(as_layers(layers), int(layers.shape(0))));
+        kernels->outputs(as_layers(layers), int(layers.shape(0)), surround, theta.data(), observations.data(),
+                         int64_t(observations.shape(0)), memory.data(), outputs.data());
+      },
+      nb::arg("layers"), nb::arg("mean").none(), nb::arg("scale").none(), nb::arg("theta"), nb::arg("observations"),
+      nb::arg("outputs"));
+
+  m.def(
+      "pull_back",
+      [](In2<int64_t> layers, std::optional<In1<double>> mean, std::optional<In1<double>> scale, In1<double> theta,
+         In2<double> observations, In2<double> cotangents, bool squared, Out1<double> gradient) {
+        Surround surround = {mean ? mean->data() : nullptr, scale ? scale->data() : nullptr, nullptr, nullptr};
+        nb::gil_scoped_release release;
+        std::vector<double> memory(kernels->pass_size(as_layers(layers), int(layers.shape(0))));
+        kernels->pull_back(as_layers(layers), int(layers.shape(0)), surround, theta.data(), observations.data(),
+                           cotangents.data(), int64_t(observations.shape(0)), squared, memory.data(), gradient.data());
+      },
+      nb::arg("layers"), nb::arg("mean").none(), nb::arg("scale").none(), nb::arg("theta"), nb::arg("observations"),
+      nb::arg("cotangents"), nb::arg("squared"), nb::arg("gradient"));
 }

@@ -1,11 +1,12 @@
 // The planar engine as Python sees it; like module.cpp, it trusts its arguments and lets go of the GIL.
+#include "planar.h"
+
 #include <nanobind/stl/optional.h>
 
 #include <cstring>
 #include <optional>
 
 #include "bindings/arrays.h"
-#include "planar.h"
 #include "core/threads.h"
 
 namespace evergait {
@@ -20,11 +21,16 @@ void bind_planar(nb::module_& m, const char* isa) {
 
   m.def(
       "planar_step",
-      [kernels](In1<double> description, Out2<double> position, Out2<double> velocity, In2<double> control, int n_frames,
-                int n_threads, int n_lanes, bool any_tree) {
+      [kernels](In1<double> description, Out2<double> position, Out2<double> velocity, In2<double> control,
+                int n_frames, int n_threads, int n_lanes, bool any_tree) {
         nb::gil_scoped_release release;
         parallel(int64_t(position.shape(0)), 64, n_threads, [&](int64_t begin, int64_t end) {
-          kernels->step({{description.data(), n_lanes, any_tree}, begin, end, n_frames, position.data(), velocity.data(),
+          kernels->step({{description.data(), n_lanes, any_tree},
+                         begin,
+                         end,
+                         n_frames,
+                         position.data(),
+                         velocity.data(),
                          control.data()});
         });
       },
@@ -34,21 +40,23 @@ void bind_planar(nb::module_& m, const char* isa) {
   // rules: the numbers of TaskRules in order.
   m.def(
       "planar_episodes",
-      [kernels](In1<double> description, In1<double> rules, In2<int64_t> layers, In1<float> middle, In1<float> half_range,
-                std::optional<In1<double>> mean, std::optional<In1<double>> scale, In1<float> theta, float sigma,
-                uint64_t seed, uint32_t generation, uint32_t purpose, In1<uint32_t> pair, In1<float> sign,
-                In1<uint32_t> row_seed, uint32_t noise_purpose, In2<double> position, In2<double> velocity, int limit,
-                Out1<double> returns, Out1<int32_t> lengths, Out1<uint8_t> diverged, std::optional<Out3<double>> sums,
-                std::optional<Out3<double>> trace, int n_threads, int n_lanes, bool any_tree) {
+      [kernels](In1<double> description, In1<double> rules, In2<int64_t> layers, In1<float> middle,
+                In1<float> half_range, std::optional<In1<double>> mean, std::optional<In1<double>> scale,
+                In1<float> theta, float sigma, uint64_t seed, uint32_t generation, uint32_t purpose, In1<uint32_t> pair,
+                In1<float> sign, In1<uint32_t> row_seed, uint32_t noise_purpose, In2<double> position,
+                In2<double> velocity, int limit, Out1<double> returns, Out1<int32_t> lengths, Out1<uint8_t> diverged,
+                std::optional<Out3<double>> sums, std::optional<Out3<double>> trace, int n_threads, int n_lanes,
+                bool any_tree) {
         const double* r = rules.data();
         int64_t next_row = 0;
         EpisodeJob job = {};
         job.options = {description.data(), n_lanes, any_tree};
-        job.rules = {int(r[0]), int(r[1]),      int(r[2]),      r[3] != 0,      r[4],           r[5], r[6],
+        job.rules = {int(r[0]),   int(r[1]),    int(r[2]),      r[3] != 0,      r[4],           r[5], r[6],
                      float(r[7]), {r[8], r[9]}, {r[10], r[11]}, {r[12], r[13]}, {r[14], r[15]}, r[16]};
         job.layers = reinterpret_cast<const Layer*>(layers.data());
         job.n_layers = int(layers.shape(0));
-        job.surround = {mean ? mean->data() : nullptr, scale ? scale->data() : nullptr, middle.data(), half_range.data()};
+        job.surround = {mean ? mean->data() : nullptr, scale ? scale->data() : nullptr, middle.data(),
+                        half_range.data()};
         job.theta = theta.data();
         job.sigma = sigma;
         job.noise = {seed, generation, purpose};

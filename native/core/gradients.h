@@ -1,5 +1,5 @@
-// Derivatives of the policy, in double precision, one observation after another. No sum is split or reordered: the inner
-// loops run over independent numbers, so the bits do not depend on the width of the vectors.
+// Derivatives of the policy, in double precision, one observation after another. No sum is split or reordered: the
+// inner loops run over independent numbers, so the bits do not depend on the width of the vectors.
 #pragma once
 
 #include "core/policy.h"

@@ -77,8 +77,8 @@ EVERGAIT_INLINE bool any(LaneMask<W> mask) {
   return bits != 0;
 }
 
-// Sine and cosine to about one unit in the last place for |x| < 2^20; MuJoCo uses libm, whose bits differ between systems.
-// Reduction: x - n*pi/2 with pi/2 in three parts, the first two short enough for n*part to be exact.
+// Sine and cosine to about one unit in the last place for |x| < 2^20; MuJoCo uses libm, whose bits differ between
+// systems. Reduction: x - n*pi/2 with pi/2 in three parts, the first two short enough for n*part to be exact.
 // Polynomials: interpolation at Chebyshev nodes on [0, (pi/4)^2], computed in 60 digits.
 template <int W>
 EVERGAIT_INLINE void sine_cosine(Lanes<W> x, Lanes<W>& sine, Lanes<W>& cosine) {
@@ -92,7 +92,7 @@ EVERGAIT_INLINE void sine_cosine(Lanes<W> x, Lanes<W>& sine, Lanes<W>& cosine) {
   const V n_part2 = n * 0x1.0b4611a600000p-34;
   const V r2 = r1 - n_part2;
   const V tail = n * 0x1.3198a2e037073p-69 - ((r1 - r2) - n_part2);
-  const V y = r2 - tail;            // y + y_low is the reduced angle
+  const V y = r2 - tail;  // y + y_low is the reduced angle
   const V y_low = (r2 - y) - tail;
   const V z = y * y;
 

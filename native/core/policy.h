@@ -81,10 +81,12 @@ inline double tangent(double x) {
 // To the last bit of float32 but for rare ties.
 inline float hyperbolic_tangent(float x) { return float(tangent(double(x))); }
 
-// A register's worth of outputs, loaded through the pointer itself: for AVX2, GCC turns a memcpy into two halves on the stack.
+// A register's worth of outputs, loaded through the pointer itself: for AVX2, GCC turns a memcpy into two halves on the
+// stack.
 typedef float OutputVector __attribute__((vector_size(EVERGAIT_VECTOR_BYTES), aligned(4), may_alias));
 constexpr int kRegister = EVERGAIT_VECTOR_BYTES / 4;
-constexpr int kManyOutputs = EVERGAIT_VECTOR_BYTES >= 32 ? 64 : 32;  // enough sums in flight to hide an addition's latency
+constexpr int kManyOutputs =
+    EVERGAIT_VECTOR_BYTES >= 32 ? 64 : 32;  // enough sums in flight to hide an addition's latency
 
 // Outputs [0, n) of a layer from the columns at `column`; `width` is the distance between rows.
 template <int n>

@@ -1,5 +1,5 @@
-// Contacts between two capsules of the robot (or of the robot and the world), as MuJoCo finds them: nearest points of the two
-// segments, then two spheres there; parallel segments give up to two contacts at the ends.
+// Contacts between two capsules of the robot (or of the robot and the world), as MuJoCo finds them: nearest points of
+// the two segments, then two spheres there; parallel segments give up to two contacts at the ends.
 #pragma once
 
 #include "planar/constraints.h"
@@ -55,8 +55,8 @@ struct PairFinder {
     const V distance = length - pair.a.radius - pair.b.radius;
     const M exists = where & (distance < pair.contact.margin);
     if (!any<W>(exists)) return exists;
-    // Axes that cross: the distance is zero but for rounding. MuJoCo asks for 1e-15, which its own rounding mostly meets; ours
-    // differs, and no real distance is that short.
+    // Axes that cross: the distance is zero but for rounding. MuJoCo asks for 1e-15, which its own rounding mostly
+    // meets; ours differs, and no real distance is that short.
     const M coincide = length < 1e-13;
     const V nx = keep<W>(~coincide, dx / length), nz = keep<W>(~coincide, dz / length);
     const V reach = pair.a.radius + 0.5 * distance;
@@ -124,7 +124,7 @@ struct PairFinder {
       return;
     }
     const V cross = a.axis_x * b.axis_z - a.axis_z * b.axis_x;
-    const V det = cross * cross;  // ma mc - mb mb without the cancellation
+    const V det = cross * cross;                // ma mc - mb mb without the cancellation
     const M parallel = det < 1e-8 * (ma * mc);  // within 1e-4 radians, as in MuJoCo 4
     const M crossed = near & ~parallel;
     if (any<W>(crossed)) {
@@ -151,8 +151,8 @@ struct PairFinder {
 
 // The cheap test, far more often the only one: centres further apart than the capsules reach.
 template <class Tree, int W>
-EVERGAIT_INLINE void find_pair_contacts(const Tree& tree, const PlanarModel& m, const Pose<Tree, W>& pose, const Lanes<W>* v,
-                                        Rows<Tree, W>& rows) {
+EVERGAIT_INLINE void find_pair_contacts(const Tree& tree, const PlanarModel& m, const Pose<Tree, W>& pose,
+                                        const Lanes<W>* v, Rows<Tree, W>& rows) {
   rows.n_pair_contacts = 0;
   if (m.n_pairs == 0) return;
   PairFinder<Tree, W> finder{tree, pose, v, rows};

@@ -1,7 +1,8 @@
 // Rows of the constraint problem: joint limits, and contacts with pyramidal friction cones.
 //
-// A contact of dimension 3 has the four rows n + mu t, n - mu t and twice n (the tangent out of the plane moves nothing), all with
-// the same weight D; dimension 1 has n alone. Contacts are kept as (normal, tangent) Jacobians and the rows formed on the fly.
+// A contact of dimension 3 has the four rows n + mu t, n - mu t and twice n (the tangent out of the plane moves
+// nothing), all with the same weight D; dimension 1 has n alone. Contacts are kept as (normal, tangent) Jacobians and
+// the rows formed on the fly.
 #pragma once
 
 #include "planar/dynamics.h"
@@ -10,19 +11,20 @@ namespace evergait::EVERGAIT_ISA {
 
 template <int W>
 struct LimitRow {
-  bool present;          // in some lane
-  Lanes<W> direction;    // the Jacobian's only entry: +1 at the lower limit, -1 at the upper
+  bool present;        // in some lane
+  Lanes<W> direction;  // the Jacobian's only entry: +1 at the lower limit, -1 at the upper
   Lanes<W> weight, target;
   LaneMask<W> active;
 };
 
-// A contact's Jacobian has an entry per joint on the path of its link. Slides need none stored for contacts with the floor.
+// A contact's Jacobian has an entry per joint on the path of its link. Slides need none stored for contacts with the
+// floor.
 template <int N, int W>
 struct Contact {
   Lanes<W> normal[N], tangent[N];
-  Lanes<W> edge_weight, middle_weight;                   // of n +- mu t, and of n
-  Lanes<W> target_plus, target_minus, target_middle;     // reference accelerations
-  LaneMask<W> plus, minus, middle;                       // rows active at the current acceleration
+  Lanes<W> edge_weight, middle_weight;                // of n +- mu t, and of n
+  Lanes<W> target_plus, target_minus, target_middle;  // reference accelerations
+  LaneMask<W> plus, minus, middle;                    // rows active at the current acceleration
   double friction;
 };
 
@@ -32,9 +34,9 @@ struct Rows {
   int n_contacts, n_pair_contacts;
   bool any_limit;
   LimitRow<W> limit[N];
-  int first[N + 1], last[N];              // contacts with the floor, by link
+  int first[N + 1], last[N];  // contacts with the floor, by link
   Contact<N, W> contact[kMaxPoints];
-  int pair_link[kMaxPairContacts];           // the deeper of the two links
+  int pair_link[kMaxPairContacts];  // the deeper of the two links
   Contact<N, W> pair_contact[kMaxPairContacts];
   bool none() const { return !any_limit && n_contacts == 0 && n_pair_contacts == 0; }
 };
@@ -103,8 +105,8 @@ EVERGAIT_INLINE void soften(Contact<N, W>& c, const Softness& s, int dimension, 
 }
 
 template <class Tree, int W>
-EVERGAIT_INLINE void find_floor_contacts(const Tree& tree, const PlanarModel& m, const Pose<Tree, W>& pose, const Lanes<W>* v,
-                                         Rows<Tree, W>& rows) {
+EVERGAIT_INLINE void find_floor_contacts(const Tree& tree, const PlanarModel& m, const Pose<Tree, W>& pose,
+                                         const Lanes<W>* v, Rows<Tree, W>& rows) {
   using V = Lanes<W>;
   int n = 0;
   each_down(tree, [&](auto i) EVERGAIT_LAMBDA {

@@ -1,8 +1,8 @@
 // Kinematics, inertia and smooth forces of a planar tree, in one sweep down and one up.
 //
-// R(phi)(x, z) = (x cos + z sin, -x sin + z cos) turns about +y; d/dphi of a vector r is (r_z, -r_x). Every joint i is a link with
-// an anchor; `moment` is its augmented first moment (children's masses gathered at their anchors), which makes the subtree's
-// first moment, second moment and velocity-product forces short sums.
+// R(phi)(x, z) = (x cos + z sin, -x sin + z cos) turns about +y; d/dphi of a vector r is (r_z, -r_x). Every joint i is
+// a link with an anchor; `moment` is its augmented first moment (children's masses gathered at their anchors), which
+// makes the subtree's first moment, second moment and velocity-product forces short sums.
 #pragma once
 
 #include "planar/topology.h"
@@ -15,9 +15,9 @@ struct Pose {
   static constexpr int N = Tree::capacity;
   V sine[N], cosine[N];
   V angle[N], spin[N];
-  V slide_x[N], slide_z[N];    // displacement of the slides above; kept apart from x, z so that differences stay exact
-  V arm_x[N], arm_z[N];        // anchor minus parent's anchor
-  V x[N], z[N];                // anchor, without the slides' displacement
+  V slide_x[N], slide_z[N];  // displacement of the slides above; kept apart from x, z so that differences stay exact
+  V arm_x[N], arm_z[N];      // anchor minus parent's anchor
+  V x[N], z[N];              // anchor, without the slides' displacement
 };
 
 template <class Tree>
@@ -83,13 +83,13 @@ EVERGAIT_INLINE void fluid_force(const Dof& d, I i, const Pose<Tree, W>& pose, L
 
 // mass: lower triangle on the tree's pattern. force: applied + passive - velocity products - weight.
 template <class Tree, int W>
-EVERGAIT_INLINE void inertia_and_force(const Tree& tree, const PlanarModel& m, const Pose<Tree, W>& pose, const Lanes<W>* q,
-                                       const Lanes<W>* v, const Lanes<W>* applied,
+EVERGAIT_INLINE void inertia_and_force(const Tree& tree, const PlanarModel& m, const Pose<Tree, W>& pose,
+                                       const Lanes<W>* q, const Lanes<W>* v, const Lanes<W>* applied,
                                        Lanes<W> (&mass)[Tree::capacity][Tree::capacity], Lanes<W>* force) {
   using V = Lanes<W>;
   constexpr int N = Tree::capacity;
-  V hx[N], hz[N], second[N];   // subtree's first and second moment about the anchor
-  V gx[N], gz[N], moment[N];   // subtree's velocity-product force without the anchor's acceleration; its moment
+  V hx[N], hz[N], second[N];  // subtree's first and second moment about the anchor
+  V gx[N], gz[N], moment[N];  // subtree's velocity-product force without the anchor's acceleration; its moment
   V own_x[N], own_z[N], accel_x[N], accel_z[N], vx[N], vz[N];
 
   each_down(tree, [&](auto i) EVERGAIT_LAMBDA {

@@ -7,7 +7,7 @@
 namespace evergait::EVERGAIT_ISA {
 
 struct Slot {
-  int64_t row;        // -1: nothing left to do
+  int64_t row;  // -1: nothing left to do
   int elapsed;
   double total, x;
   float action[kMaxActuators];
@@ -17,7 +17,7 @@ template <int W>
 struct Flight {
   const EpisodeJob& job;
   Physics<W>* physics;
-  float* packed;             // (W, packed size)
+  float* packed;  // (W, packed size)
   int64_t packed_floats;
   int n_live;
   State<W> state;
@@ -76,8 +76,7 @@ struct Flight {
       for (int i = 0; i < n_seen; ++i) sums[i] += seen[i], sums[n_seen + i] += seen[i] * seen[i];
     }
     if (job.trace)
-      for (int i = 0; i < m.n_dof; ++i)
-        job.trace[(s.row * (job.limit + 1) + s.elapsed) * m.n_dof + i] = at.position[i];
+      for (int i = 0; i < m.n_dof; ++i) job.trace[(s.row * (job.limit + 1) + s.elapsed) * m.n_dof + i] = at.position[i];
     policy_action(job.layers, job.n_layers, job.surround, packed + lane * packed_floats, seen, s.action);
     bool finite = true;
     for (int i = 0; i < n_actions; ++i) finite = finite && s.action[i] - s.action[i] == 0.0f;
@@ -94,8 +93,7 @@ struct Flight {
     ++s.elapsed;
     const bool bad = !is_finite(m.n_dof, at) || !(s.total - s.total == 0.0);
     if (job.trace)
-      for (int i = 0; i < m.n_dof; ++i)
-        job.trace[(s.row * (job.limit + 1) + s.elapsed) * m.n_dof + i] = at.position[i];
+      for (int i = 0; i < m.n_dof; ++i) job.trace[(s.row * (job.limit + 1) + s.elapsed) * m.n_dof + i] = at.position[i];
     if (bad || !healthy || s.elapsed >= job.limit) finish(lane, bad);
   }
 

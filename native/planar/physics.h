@@ -1,4 +1,5 @@
-// Physics<W>: a stepper for W robots behind two function pointers, so that only the stepper itself is compiled per robot.
+// Physics<W>: a stepper for W robots behind two function pointers, so that only the stepper itself is compiled per
+// robot.
 #pragma once
 
 #include <stdlib.h>

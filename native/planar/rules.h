@@ -1,7 +1,7 @@
 // What a task makes of a state: observation, health and reward, one robot at a time.
 //
-// The arithmetic repeats gymnasium/envs/mujoco/*_v5.py operation by operation, in its types: the control cost is a float32 sum
-// because actions are float32.
+// The arithmetic repeats gymnasium/envs/mujoco/*_v5.py operation by operation, in its types: the control cost is a
+// float32 sum because actions are float32.
 #pragma once
 
 #include "planar/physics.h"
@@ -10,11 +10,12 @@ namespace evergait::EVERGAIT_ISA {
 
 constexpr double kHuge = 1e10;  // beyond it MuJoCo calls a state bad
 
-// One robot's state as Gymnasium sees it. After a step, MuJoCo's derived quantities are those of the integrator's last evaluation.
+// One robot's state as Gymnasium sees it. After a step, MuJoCo's derived quantities are those of the integrator's last
+// evaluation.
 struct View {
   double position[kMaxDof], velocity[kMaxDof];
-  double evaluated[kMaxDof];   // position at the last evaluation
-  double root_force;           // constraint force on the first joint there
+  double evaluated[kMaxDof];  // position at the last evaluation
+  double root_force;          // constraint force on the first joint there
 };
 
 template <int W>

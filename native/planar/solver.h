@@ -1,17 +1,18 @@
 // Accelerations under soft constraints: minimise 1/2 a'Ma - f'a + sum over rows of 1/2 D min(0, Ja - target)^2.
 //
-// Newton's method. The cost is a different quadratic for every set of active rows, and each iteration jumps to the minimum of the
-// current one: H a = f + J'D target over the active rows. If the same rows are active there, that is the exact minimum and there is
-// nothing to tolerate. Lanes that are done recompute the same bits until the last one is done. Should the active sets not settle
-// within a few jumps, the jump becomes a direction for an exact line search, with which the cost falls at every iteration.
+// Newton's method. The cost is a different quadratic for every set of active rows, and each iteration jumps to the
+// minimum of the current one: H a = f + J'D target over the active rows. If the same rows are active there, that is the
+// exact minimum and there is nothing to tolerate. Lanes that are done recompute the same bits until the last one is
+// done. Should the active sets not settle within a few jumps, the jump becomes a direction for an exact line search,
+// with which the cost falls at every iteration.
 #pragma once
 
 #include "planar/collision.h"
 
 namespace evergait::EVERGAIT_ISA {
 
-constexpr int kJumps = 8;           // iterations without a line search
-constexpr int kIterations = 60;     // then accept what we have: only reached by rounding at a row's edge, or by NaN
+constexpr int kJumps = 8;        // iterations without a line search
+constexpr int kIterations = 60;  // then accept what we have: only reached by rounding at a row's edge, or by NaN
 
 // Root-ward elimination on a tree's pattern makes no fill: h = L'DL with unit L; x is solved in place.
 template <class Tree, int W>
@@ -222,7 +223,8 @@ struct Solver {
     }
   }
 
-  // The step in (0, 1] that minimises the cost along p: Newton on its piecewise linear derivative, kept inside a bracket.
+  // The step in (0, 1] that minimises the cost along p: Newton on its piecewise linear derivative, kept inside a
+  // bracket.
   __attribute__((noinline)) V line_search(const V* a, const V* p) const {
     V low = V{}, high = broadcast<W>(1.0), step = high;
     for (int n = 0; n < 40; ++n) {

@@ -1,5 +1,5 @@
-// Which joint hangs below which. A StaticTree is known to the compiler, which then unrolls every loop over joints and keeps
-// the robot in registers; a RuntimeTree serves any other planar robot from the same source, with the same bits.
+// Which joint hangs below which. A StaticTree is known to the compiler, which then unrolls every loop over joints and
+// keeps the robot in registers; a RuntimeTree serves any other planar robot from the same source, with the same bits.
 #pragma once
 
 #include "core/lanes.h"

@@ -1,7 +1,8 @@
-// Steps robots from wild states, for the address and undefined-behaviour sanitizers; and prints a hash of what came out, which
-// must not depend on the compiler, the machine or the number of lanes.
+// Steps robots from wild states, for the address and undefined-behaviour sanitizers; and prints a hash of what came
+// out, which must not depend on the compiler, the machine or the number of lanes.
 //
-//   g++ -std=c++17 -O1 -g -ffp-contract=off -fsanitize=address,undefined -I native tests/native/fuzz_planar.cpp native/planar.cpp
+//   g++ -std=c++17 -O1 -g -ffp-contract=off -fsanitize=address,undefined -I native tests/native/fuzz_planar.cpp
+//   native/planar.cpp
 //   ./a.out description.bin n_dofs n_actuators n_rows n_rounds n_lanes
 #include <cstdio>
 #include <cstdlib>
@@ -43,8 +44,13 @@ int main(int argc, char** argv) {
     for (double& x : velocity) x = wild(10.0);
     for (double& x : control) x = wild(1.5);
     for (int step = 0; step < 10; ++step) {
-      baseline::planar_kernels.step({{description.data(), atoi(argv[6]), round % 2 == 1}, 0, n_rows, 4, position.data(),
-                                     velocity.data(), control.data()});
+      baseline::planar_kernels.step({{description.data(), atoi(argv[6]), round % 2 == 1},
+                                     0,
+                                     n_rows,
+                                     4,
+                                     position.data(),
+                                     velocity.data(),
+                                     control.data()});
       for (const std::vector<double>* part : {&position, &velocity})
         for (double x : *part) {
           uint64_t bits = 0;
