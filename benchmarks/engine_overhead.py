@@ -18,16 +18,16 @@ from dataclasses import replace
 import numpy as np
 from mujoco.batch import Batch
 
-from evergait.bench import generation, survivor
+from evergait.core.random import PERTURBATION, Noise
 from evergait.engines.base import Episodes
-from evergait.engines.mujoco import N_SLOTS, MujocoEngine
-from evergait.engines.mujoco_flight import Flight, Rows
-from evergait.engines.mujoco_simulation import Simulation
-from evergait.engines.mujoco_tasks import RULES
+from evergait.engines.mujoco.engine import N_SLOTS, MujocoEngine
+from evergait.engines.mujoco.flight import Flight, Rows
+from evergait.engines.mujoco.simulation import Simulation
+from evergait.engines.mujoco.tasks import RULES
 from evergait.policy import Network
-from evergait.random import PERTURBATION, Noise
 from evergait.tasks import Task, spaces
 from evergait.tasks.quiet import quiet
+from evergait.workers.bench import generation, survivor
 
 LINEAR, RELU, TANH = 0, 1, 2
 

@@ -21,21 +21,21 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from pages import DOCS, fill_in, filled, markdown, with_interval  # noqa: E402, F401
 
-from evergait.ledger import Ledger  # noqa: E402
-from evergait.metrics import Metrics  # noqa: E402
-from evergait.names import short  # noqa: E402
+from evergait.analysis.gather import Measure, finished, gather, later_interference  # noqa: E402
+from evergait.core.errors import Float64  # noqa: E402
+from evergait.core.names import short  # noqa: E402
+from evergait.core.table import Table, Value  # noqa: E402
+from evergait.figures.style import OKABE_ITO, SETTINGS, Picture, panels  # noqa: E402
 from evergait.policy import PolicyConfig  # noqa: E402
-from evergait.run import train  # noqa: E402
-from evergait.stats import interquartile_mean  # noqa: E402
+from evergait.scores.metrics import Metrics  # noqa: E402
+from evergait.scores.stats import interquartile_mean  # noqa: E402
+from evergait.store.ledger import Ledger  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402
 from evergait.studies.cells import study_cells  # noqa: E402
 from evergait.studies.folder import load_results  # noqa: E402
-from evergait.studies.gather import Measure, finished, gather, later_interference  # noqa: E402
 from evergait.studies.results import Entry, Results  # noqa: E402
-from evergait.studies.style import OKABE_ITO, SETTINGS, Picture, panels  # noqa: E402
-from evergait.studies.table import Table, Value  # noqa: E402
 from evergait.studies.tree import Tree  # noqa: E402
-from evergait.types import Float64  # noqa: E402
+from evergait.training.run import train  # noqa: E402
 
 MARK = 0.9
 """The share of its single-task best that every task should have at the end."""

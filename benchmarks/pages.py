@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from evergait.studies.gather import Values
-from evergait.studies.table import Table
+from evergait.analysis.gather import Values
+from evergait.core.table import Table
 
 DOCS = Path(__file__).parent.parent / "docs"
 

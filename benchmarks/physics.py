@@ -17,14 +17,6 @@ sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from pages import fill_in  # noqa: E402
-
-from evergait import preset, train  # noqa: E402
-from evergait.bench import generation, measure  # noqa: E402
-from evergait.config import Evaluation  # noqa: E402
-from evergait.engines import planar  # noqa: E402
-from evergait.engines.mujoco import MujocoEngine  # noqa: E402
-from evergait.studies.style import OKABE_ITO  # noqa: E402
-from evergait.tasks import Task  # noqa: E402
 from planar_reference import (  # noqa: E402
     TASKS,
     environment,
@@ -34,6 +26,14 @@ from planar_reference import (  # noqa: E402
     smallest_separation,
     tighten,
 )
+
+from evergait import preset, train  # noqa: E402
+from evergait.config import Evaluation  # noqa: E402
+from evergait.engines.mujoco.engine import MujocoEngine  # noqa: E402
+from evergait.engines.planar import engine as planar  # noqa: E402
+from evergait.figures.style import OKABE_ITO  # noqa: E402
+from evergait.tasks import Task  # noqa: E402
+from evergait.workers.bench import generation, measure  # noqa: E402
 
 mpl.use("agg")
 mpl.rcParams["axes.prop_cycle"] = mpl.cycler(color=OKABE_ITO)

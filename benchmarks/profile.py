@@ -72,9 +72,9 @@ def work(task: str, theta: str, n_rows: int, horizon: int) -> None:
     """What is measured: one generation on one thread. Prints steps and seconds."""
     from dataclasses import replace
 
-    from evergait.bench import generation
-    from evergait.engines.planar import PlanarEngine
+    from evergait.engines.planar.engine import PlanarEngine
     from evergait.tasks import Task
+    from evergait.workers.bench import generation
 
     request = replace(generation(Task(task), np.load(theta), n_rows, index=7), horizon=horizon)
     begin = time.perf_counter()
@@ -186,8 +186,8 @@ def main() -> None:
         raise SystemExit(f"{', '.join(missing)}: not found; on Debian: apt install linux-perf valgrind binutils")
     from pages import fill_in
 
-    from evergait.bench import survivor
     from evergait.tasks import Task
+    from evergait.workers.bench import survivor
 
     rows = []
     with tempfile.TemporaryDirectory() as name:

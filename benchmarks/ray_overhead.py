@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
+from evergait.core.random import PERTURBATION, RESET, Noise
 from evergait.engines import Episodes
 from evergait.policy import Policy, PolicyConfig
-from evergait.random import PERTURBATION, RESET, Noise
-from evergait.run import Run
 from evergait.tasks import Task
+from evergait.training.run import Run
 from evergait.workers import LocalWorkers, Ray
 
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -22,20 +22,20 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from pages import DOCS, fill_in, markdown, rows, with_interval  # noqa: E402
 
+from evergait.analysis.gather import Measure, Values, finished, gather, later_interference  # noqa: E402
+from evergait.analysis.tables import extrema_tables, runs_table, single_task_table  # noqa: E402
 from evergait.cli import main as evergait  # noqa: E402
-from evergait.metrics import Metrics, Normaliser  # noqa: E402
-from evergait.names import short  # noqa: E402
-from evergait.reference import paper_extrema, paper_single_task  # noqa: E402
+from evergait.core.names import short  # noqa: E402
+from evergait.core.table import Table, Value  # noqa: E402
+from evergait.figures.curves import Curve, backward, draw_curves, forward, normalised  # noqa: E402
+from evergait.figures.style import SETTINGS, Picture, legend_below, panels, say_nothing  # noqa: E402
+from evergait.paper.claims import claims_table  # noqa: E402
+from evergait.scores.metrics import Metrics, Normaliser  # noqa: E402
+from evergait.scores.reference import paper_extrema, paper_single_task  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402
 from evergait.studies.cells import study_cells  # noqa: E402
-from evergait.studies.claims import claims_table  # noqa: E402
-from evergait.studies.curve_figures import Curve, backward, draw_curves, forward, normalised  # noqa: E402
 from evergait.studies.folder import load_results  # noqa: E402
-from evergait.studies.gather import Measure, Values, finished, gather, later_interference  # noqa: E402
 from evergait.studies.results import Results  # noqa: E402
-from evergait.studies.style import SETTINGS, Picture, legend_below, panels, say_nothing  # noqa: E402
-from evergait.studies.table import Table, Value  # noqa: E402
-from evergait.studies.tables import extrema_tables, runs_table, single_task_table  # noqa: E402
 from evergait.studies.tree import Tree  # noqa: E402
 
 STUDY = ROOT / "results" / "paper"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from small import tiny_config
 
-from evergait.run import train
+from evergait.training.run import train
 
 os.environ["NO_COLOR"] = "1"
 

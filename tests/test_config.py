@@ -7,11 +7,11 @@ import pytest
 from small import every_method
 
 from evergait.config import Config, Evaluation, preset, read_config
-from evergait.data import to_data, to_toml
+from evergait.core.data import to_data, to_toml
+from evergait.core.errors import EvergaitError
+from evergait.es.optimizers import Adam, Optimizer
 from evergait.methods import Collection, Distill, Interval, Method, Multitask, Project, Replay
-from evergait.optimizers import Adam, Optimizer
 from evergait.policy import PolicyConfig
-from evergait.types import EvergaitError
 
 
 @pytest.mark.parametrize(

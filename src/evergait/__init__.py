@@ -1,8 +1,8 @@
 """Continual evolution strategies for control: one policy, a stream of tasks; see what it keeps and what it forgets."""
 
 from evergait.config import Config, preset, read_config
-from evergait.run import Run, train
-from evergait.types import EvergaitError
+from evergait.core.errors import EvergaitError
+from evergait.training.run import Run, train
 
 __version__ = "0.1.0"
 

@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from evergait.types import Float32, Float64, Int32, Int64, UInt32
+from evergait.core.arrays import Float32, Float64, Int32, Int64, UInt32
 
 ISA: str
 MAX_WIDTH: int

@@ -18,9 +18,9 @@ from evergait.commands.show import Show
 from evergait.commands.study import Tune, study_command
 from evergait.commands.train import Train, base_settings, base_workers
 from evergait.commands.verify import Verify
-from evergait.signals import Stop, leave_undisturbed
-from evergait.types import EvergaitError
-from evergait.versions import in_words, versions
+from evergait.core.errors import EvergaitError
+from evergait.core.signals import Stop, leave_undisturbed
+from evergait.core.versions import in_words, versions
 
 COMMANDS: tuple[type[Any], ...] = (Show, Eval, Verify, Export, Play, Report, Tune, Tasks, Methods, Bench, Doctor)
 

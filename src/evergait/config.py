@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from evergait.data import from_data, require, to_data, to_toml
+from evergait.core.data import from_data, require, to_data, to_toml
+from evergait.core.errors import EvergaitError
+from evergait.core.files import read_toml
+from evergait.core.names import nearest
 from evergait.engines import EngineName, engine_name
-from evergait.files import read_toml
+from evergait.es.optimizers import Optimizer, Plain
+from evergait.es.shaping import Shaping
 from evergait.methods import Method, Naive, Stage, check_parts
-from evergait.names import nearest
-from evergait.optimizers import Optimizer, Plain
 from evergait.policy import Policy, PolicyConfig
-from evergait.shaping import Shaping
 from evergait.tasks import Task, is_registered, parse_stream, parse_task, spaces, trust
-from evergait.types import EvergaitError
 
 FORMAT = 1
 PRESETS = importlib.resources.files("evergait") / "presets"

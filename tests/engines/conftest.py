@@ -6,9 +6,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from evergait.core.random import PERTURBATION, Noise
 from evergait.engines import Episodes
 from evergait.policy import Network
-from evergait.random import PERTURBATION, Noise
 from evergait.tasks import parse_task, spaces
 
 LINEAR, RELU, TANH = range(3)

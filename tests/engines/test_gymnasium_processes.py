@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from faults import children
 
+from evergait.core.errors import EvergaitError
 from evergait.engines import Episodes, Limits
-from evergait.engines.gymnasium import GymnasiumEngine
+from evergait.engines.gymnasium.engine import GymnasiumEngine
 from evergait.tasks import Task, parse_task
-from evergait.types import EvergaitError
 
 Make = Callable[..., Episodes]
-HERE = Path(__file__).parent.parent
+HERE = Path(__file__).parent.parent / "support"
 SHARED = Path("/dev/shm")  # noqa: S108
 
 
@@ -84,9 +84,9 @@ def test_processes_know_environments_that_the_parent_registered(episodes: Make) 
 
 def test_processes_die_with_a_killed_parent_even_when_they_hang() -> None:
     script = f"""
-import sys; sys.path[:0] = [{str(HERE / "engines")!r}, {str(HERE)!r}]
+import sys; sys.path[:0] = [{str(HERE.parent / "engines")!r}, {str(HERE)!r}]
 from conftest import make_episodes
-from evergait.engines.gymnasium import GymnasiumEngine
+from evergait.engines.gymnasium.engine import GymnasiumEngine
 GymnasiumEngine().run(make_episodes("careless_environments:Broken-hang-v0"), 2)
 """
     parent = subprocess.Popen([sys.executable, "-c", script])
@@ -109,7 +109,7 @@ def test_interrupt_ends_the_processes(episodes: Make, monkeypatch: pytest.Monkey
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("evergait.engines.gymnasium._take", interrupted)
+    monkeypatch.setattr("evergait.engines.gymnasium.engine._take", interrupted)
     with pytest.raises(KeyboardInterrupt):
         engine.run(episodes("CartPole-v1"), 2)
     assert children() == before

@@ -4,8 +4,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from evergait.engines.mujoco_simulation import Simulation
-from evergait.engines.mujoco_tasks import RULES
+from evergait.engines.mujoco.simulation import Simulation
+from evergait.engines.mujoco.tasks import RULES
 from evergait.tasks import Task, make, parse_task
 from evergait.tasks.variants import apply_to_environment
 

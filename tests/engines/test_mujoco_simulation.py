@@ -10,9 +10,9 @@ from faults import wait_until
 from mujoco.batch import SimulationError
 
 from evergait.engines import Episodes
-from evergait.engines.mujoco import MujocoEngine
-from evergait.engines.mujoco_library import library
-from evergait.engines.mujoco_simulation import Simulation
+from evergait.engines.mujoco.engine import MujocoEngine
+from evergait.engines.mujoco.library import library
+from evergait.engines.mujoco.simulation import Simulation
 from evergait.tasks import Task
 from evergait.tasks.quiet import quiet
 

@@ -5,12 +5,6 @@ import dataclasses
 import mujoco
 import numpy as np
 import pytest
-
-from evergait.engines import planar
-from evergait.engines.mujoco import MujocoEngine
-from evergait.engines.planar_model import compile_model
-from evergait.tasks import Task, parse_task
-from evergait.types import EvergaitError
 from planar_reference import (
     TASKS,
     environment,
@@ -21,6 +15,12 @@ from planar_reference import (
     smallest_separation,
     tighten,
 )
+
+from evergait.core.errors import EvergaitError
+from evergait.engines.mujoco.engine import MujocoEngine
+from evergait.engines.planar import engine as planar
+from evergait.engines.planar.model import compile_model
+from evergait.tasks import Task, parse_task
 
 VARIANTS = ("Hopper-v5@gravity=0.3,friction=0.4", "Walker2d-v5@mass=1.7,strength=0.6", "HalfCheetah-v5@gravity=2.0")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from planar_reference import episodes
 
 from evergait import _native
-from evergait.engines.planar import PlanarEngine
-from planar_reference import episodes
+from evergait.engines.planar.engine import PlanarEngine
 
 TASKS = ("Hopper-v5", "Walker2d-v5", "Swimmer-v5@observation_noise=0.1", "HalfCheetah-v5", "InvertedDoublePendulum-v5")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from evergait.engines.planar_model import compile_model
-from evergait.tasks import Task
 from planar_reference import TASKS, environment
+
+from evergait.engines.planar.model import compile_model
+from evergait.tasks import Task
 
 ROOT = Path(__file__).parents[2]
 FLAGS = ["-std=c++17", "-ffp-contract=off", "-fno-math-errno", "-Wno-psabi", "-I", str(ROOT / "native")]

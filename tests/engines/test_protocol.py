@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from evergait.engines import Engine, Episodes, Outcome, available, make_engine
-from evergait.engines.gymnasium import replay_in_gymnasium
-from evergait.engines.gymnasium_episode import act, pack, perceived, to_action
-from evergait.engines.mujoco import MujocoEngine
+from evergait.engines.gymnasium.engine import replay_in_gymnasium
+from evergait.engines.gymnasium.episode import act, pack, perceived, to_action
+from evergait.engines.mujoco.engine import MujocoEngine
 from evergait.tasks import Task, make, parse_task
 from evergait.tasks.variants import apply_to_environment
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from evergait.core.errors import EvergaitError
 from evergait.engines import available, engine_name, make_engine
 from evergait.tasks import Task, parse_task
-from evergait.types import EvergaitError
 
 
 def test_names_make_engines() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evergait.engines.mujoco import MujocoEngine
+from evergait.engines.mujoco.engine import MujocoEngine
 from evergait.tasks import Task, Variant, make, parse_task
 from evergait.tasks.variants import apply_to_environment, apply_to_model
 

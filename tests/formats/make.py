@@ -8,13 +8,13 @@ import contextlib
 import sys
 from pathlib import Path
 
+from evergait.commands.studying import run_study
 from evergait.config import Config, Evaluation
-from evergait.export import export_policy
 from evergait.methods import Replay
 from evergait.policy import PolicyConfig
-from evergait.run import train
-from evergait.state import Position
-from evergait.studies.commands import run_study
+from evergait.policy.export import export_policy
+from evergait.training.run import train
+from evergait.training.state import Position
 
 SMALL = PolicyConfig(input_width=4, hidden=(4,))
 CONFIG = Config(

@@ -10,7 +10,7 @@ from small import tiny_config, tiny_study
 from evergait.cli import main
 from evergait.config import Config
 from evergait.methods import Naive
-from evergait.run import train
+from evergait.training.run import train
 
 
 @pytest.fixture(scope="session")

@@ -11,15 +11,15 @@ from faults import tree, write_counts
 from small import tiny_study
 
 from evergait.commands.show import describe
+from evergait.commands.studying import run_study
 from evergait.config import Config
-from evergait.files import sha256, write_json
-from evergait.run import Run, train
-from evergait.state import Position
-from evergait.studies.artifacts import all_tables
-from evergait.studies.commands import run_study
+from evergait.core.errors import EvergaitError
+from evergait.core.files import sha256, write_json
+from evergait.figures.artifacts import all_tables
 from evergait.studies.folder import load_results
 from evergait.studies.status import study_status
-from evergait.types import EvergaitError
+from evergait.training.run import Run, train
+from evergait.training.state import Position
 
 Look = Callable[[Path], object]
 

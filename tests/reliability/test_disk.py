@@ -14,9 +14,9 @@ from faults import Forks, evergait, small_disk, tree, wait_until, write_counts
 from small import tiny_config
 
 from evergait import EvergaitError, train
+from evergait.commands.studying import run_study
 from evergait.config import Config
-from evergait.optimizers import Adam
-from evergait.studies.commands import run_study
+from evergait.es.optimizers import Adam
 
 Ask = Callable[..., tuple[int, str]]
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EDQUOT": errno.EDQUOT, "EROFS": errno.EROFS}

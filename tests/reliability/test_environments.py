@@ -8,18 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from careless_environments import LITTER
 from faults import children, write_counts
 from small import tiny_config
 
-from careless_environments import LITTER
 from evergait import EvergaitError, train
 from evergait.config import Config
+from evergait.es.optimizers import Optimizer
+from evergait.es.shaping import SHAPINGS
 from evergait.methods import Collection, Distill, Naive
-from evergait.optimizers import Optimizer
-from evergait.shaping import SHAPINGS
 from evergait.workers import Local
 
-HERE = Path(__file__).parent.parent
+HERE = Path(__file__).parent.parent / "support"
 KEEPING = Distill(collection=Collection(episodes=2))
 NUMBERS = ("nan", "inf", "-inf", "overflow", "observation")
 

@@ -9,13 +9,14 @@ import mujoco
 import pytest
 from faults import tree, write_counts
 
-from evergait import config, ledger
-from evergait.files import read_json, read_tensors
-from evergait.phases import ALGORITHM, plan_phases
-from evergait.run import Run, train
-from evergait.studies.commands import run_study
+from evergait import config
+from evergait.commands.studying import run_study
+from evergait.core.files import read_json, read_tensors
+from evergait.store import ledger
 from evergait.studies.folder import load_results
 from evergait.studies.status import study_status
+from evergait.training.phases import ALGORITHM, plan_phases
+from evergait.training.run import Run, train
 
 FORMATS = Path(__file__).parent.parent / "formats"
 VERSIONS = sorted(path.name for path in FORMATS.glob("v*"))

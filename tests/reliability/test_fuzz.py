@@ -17,27 +17,36 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from small import tiny_config
 
+from evergait.analysis.plane import plane_data
 from evergait.config import read_config
-from evergait.data import to_toml
-from evergait.files import locked, parse_toml, read_json, read_tensors, read_toml, sha256, write_json, write_tensors
-from evergait.ledger import parse_ledger
+from evergait.core.data import to_toml
+from evergait.core.errors import EvergaitError
+from evergait.core.files import (
+    locked,
+    parse_toml,
+    read_json,
+    read_tensors,
+    read_toml,
+    sha256,
+    write_json,
+    write_tensors,
+)
+from evergait.figures.plane import plane_figure
 from evergait.policy import Policy, PolicyConfig
 from evergait.report.gait import moments, recorder
 from evergait.report.html import still
 from evergait.report.plane import sketch
 from evergait.report.redo import facts
 from evergait.report.video import frames
-from evergait.run import Run, train
-from evergait.state import Position, State
-from evergait.store import PARTS, PhaseFolder, identity_hash
+from evergait.store.ledger import parse_ledger
+from evergait.store.phases import PARTS, PhaseFolder, identity_hash
 from evergait.studies.base import parse_study
 from evergait.studies.folder import load_results, read_cells
-from evergait.studies.plane import plane_data
-from evergait.studies.plane_figure import plane_figure
 from evergait.studies.results import Results
 from evergait.studies.status import study_status
 from evergait.tasks import parse_stream, parse_task
-from evergait.types import EvergaitError
+from evergait.training.run import Run, train
+from evergait.training.state import Position, State
 
 STUDY = Path(__file__).parents[1] / "formats" / "v1" / "study"
 """Finished single-task runs of two tasks, and a stream of both."""

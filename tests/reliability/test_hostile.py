@@ -21,14 +21,14 @@ from faults import write_counts
 from small import tiny_config
 
 from evergait.cli import main
-from evergait.files import canonical_json, read_json, read_tensors, sha256, write_json, write_tensors
-from evergait.phases import plan_phases
+from evergait.core.errors import EvergaitError
+from evergait.core.files import canonical_json, read_json, read_tensors, sha256, write_json, write_tensors
+from evergait.figures.artifacts import write_artifacts
 from evergait.report.gait import moments, recorder
-from evergait.run import Run
-from evergait.store import PhaseFolder, identity_hash
-from evergait.studies.artifacts import write_artifacts
+from evergait.store.phases import PhaseFolder, identity_hash
 from evergait.studies.folder import load_results
-from evergait.types import EvergaitError
+from evergait.training.phases import plan_phases
+from evergait.training.run import Run
 
 MEMORY = 1 << 30
 """What a command may use at most while it reads a hostile file: of that some 700 MB are address space of libraries."""

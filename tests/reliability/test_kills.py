@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from faults import Forks, session, tree, wait_until, write_counts
 
+from evergait.commands.studying import run_study
 from evergait.config import Config
-from evergait.studies.commands import run_study
 
 BEFORE, AFTER, TORN = -1, -2, -3
 

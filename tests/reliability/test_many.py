@@ -6,7 +6,7 @@ import pytest
 from faults import evergait, tree, write_counts
 from small import tiny_config
 
-from evergait.run import Run, train
+from evergait.training.run import Run, train
 
 
 @pytest.mark.parametrize("n_runs", [4, pytest.param(30, marks=pytest.mark.prove)])

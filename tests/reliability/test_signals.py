@@ -15,9 +15,9 @@ from small import tiny_config
 
 from evergait.config import Config, Evaluation
 from evergait.methods import Naive
-from evergait.phases import plan_phases
-from evergait.run import train
-from evergait.store import PhaseStore
+from evergait.store.phases import PhaseStore
+from evergait.training.phases import plan_phases
+from evergait.training.run import train
 
 SECONDS = 10.0
 """Within which a command must have ended."""
@@ -178,7 +178,7 @@ def test_a_signal_after_the_last_safe_point_is_not_forgotten() -> None:
     """It must not take effect inside a write, and must not be lost after it."""
     code = """
 import os, signal
-from evergait.signals import Stop, stop_at_safe_points
+from evergait.core.signals import Stop, stop_at_safe_points
 try:
     with stop_at_safe_points():
         os.kill(os.getpid(), signal.SIGTERM)

@@ -12,14 +12,14 @@ import pytest
 from faults import answer, library, tree, write_counts
 from small import tiny_config
 
-from evergait.run import Run, train
+from evergait.training.run import Run, train
 
 Ask = Callable[..., tuple[int, str]]
 FORK = """
 import multiprocessing, os, sys, warnings
 from pathlib import Path
 from small import tiny_config
-from evergait.run import train
+from evergait.training.run import train
 
 warnings.simplefilter("ignore")  # Python warns of forks in processes with threads; that is what is tried here
 
@@ -41,7 +41,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_start_methods(method: str, trained: Path, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(FORK)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent / "support")}
     command = [sys.executable, str(tmp_path / "script.py"), method, str(tmp_path / "run")]
     assert subprocess.run(command, env=environment, check=False, timeout=90).returncode == 0
     assert tree(tmp_path / "run") == tree(trained)

@@ -9,13 +9,13 @@ import pytest
 from faults import tree, write_counts
 from small import tiny_config
 
-from evergait.run import Run, train
+from evergait.training.run import Run, train
 
 SCRIPT = """
 import sys, threading
 from pathlib import Path
 from evergait.config import read_config
-from evergait.run import train
+from evergait.training.run import train
 
 
 def ticks():

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from small import tiny_study
+from synthetic import make_study
 
-from evergait.report.commands import write_report
-from evergait.studies.commands import run_study
+from evergait.commands.reporting import write_report
+from evergait.commands.studying import run_study
 from evergait.studies.results import Results
-from report.synthetic import make_study
 
 SWITCHES = [
     "--headless",

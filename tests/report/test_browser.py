@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from synthetic import make_study
 
-from evergait.report.commands import play, write_report
+from evergait.commands.reporting import play, write_report
 from evergait.studies.results import Results
-from report.synthetic import make_study
 from report.test_page import EVIL
 
 Open = Callable[..., Any]

@@ -5,19 +5,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from synthetic import make_config, write_run
 
+from evergait.commands.reporting import play, write_report
+from evergait.core.errors import EvergaitError
 from evergait.report import films
-from evergait.report.commands import play, write_report
 from evergait.report.film import _renderer
 from evergait.report.gait import moments, recorder
 from evergait.report.robot import Robot
 from evergait.report.still import motion
 from evergait.report.video import HEIGHT, WIDTH
-from evergait.run import Run
 from evergait.studies.results import Results
 from evergait.tasks import parse_task
-from evergait.types import EvergaitError
-from report.synthetic import make_config, write_run
+from evergait.training.run import Run
 
 imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="the extra `video` is not installed")
 

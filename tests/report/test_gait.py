@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image
+from synthetic import make_config, write_run
 
+from evergait.commands.reporting import play
+from evergait.core.errors import EvergaitError
 from evergait.report import video
-from evergait.report.commands import play
 from evergait.report.encoding import decode, encode
 from evergait.report.gait import moments, recorder, typical_episode
 from evergait.report.robot import Robot
 from evergait.report.still import motion
-from evergait.run import Run
 from evergait.tasks import parse_task
-from evergait.types import EvergaitError
-from report.synthetic import make_config, write_run
+from evergait.training.run import Run
 
 
 @given(arrays(np.int64, st.tuples(st.integers(1, 20), st.integers(1, 4)), elements=st.integers(-(2**40), 2**40)))

@@ -11,22 +11,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small import tiny_study
+from synthetic import EPISODES, forgetting, make_config, make_study, write_foreign_phase, write_run
 
+from evergait.analysis.curves import panel
+from evergait.analysis.groups import group_entries
+from evergait.analysis.plane import plane_data
+from evergait.analysis.transfer import interference_by_order
+from evergait.commands.reporting import write_report
+from evergait.commands.studying import run_study
+from evergait.core.versions import in_words, versions
+from evergait.figures.artifacts import all_tables
 from evergait.report import html, redo
 from evergait.report.catalogue import Catalogue
-from evergait.report.commands import write_report
-from evergait.report.curves import panel
-from evergait.report.groups import group_entries
-from evergait.report.transfer import interference_by_order
-from evergait.run import Run
-from evergait.store import PhaseStore
-from evergait.studies.artifacts import all_tables
-from evergait.studies.commands import run_study
+from evergait.store.phases import PhaseStore
 from evergait.studies.folder import load_results
-from evergait.studies.plane import plane_data
 from evergait.studies.results import Entry, Results
-from evergait.versions import in_words, versions
-from report.synthetic import EPISODES, forgetting, make_config, make_study, write_foreign_phase, write_run
+from evergait.training.run import Run
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u2028'\"&"
 

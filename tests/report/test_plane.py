@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evergait.report.commands import write_report
+from evergait.analysis.plane import FILE, Plane
+from evergait.commands.reporting import write_report
 from evergait.report.plane import DAMAGED, LEVELS, sketch
-from evergait.studies.plane import FILE, Plane
 from evergait.studies.results import Results
 from report.test_page import page_data
 
@@ -34,7 +34,7 @@ def test_the_page_holds_what_was_measured(measured: Results, plane_page: Path) -
 
 
 def test_making_the_page_simulates_nothing(measured: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evergait.studies.plane._measure", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr("evergait.analysis.plane._measure", lambda *_: pytest.fail("measured again"))
     assert 'class="veil"' in write_report(measured, tmp_path).read_text()
     kept = (measured.path / FILE).read_bytes()
     try:

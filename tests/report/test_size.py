@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from synthetic import make_paper_study
 
+from evergait.analysis import plane
+from evergait.commands.reporting import write_report
 from evergait.report.catalogue import BUDGET
-from evergait.report.commands import write_report
 from evergait.report.encoding import encode
 from evergait.report.gait import Moment, Recorder
-from evergait.run import Run
-from evergait.studies import plane
-from report.synthetic import make_paper_study
+from evergait.training.run import Run
 from report.test_page import page_data
 
 LIMIT = 15_000_000

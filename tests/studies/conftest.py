@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from small import tiny_study
 
-from evergait.studies.commands import run_study
+from evergait.commands.studying import run_study
 from evergait.studies.folder import load_results
 from evergait.studies.results import Results
 

@@ -14,11 +14,12 @@ import pytest
 import rich.console
 
 from evergait.cli import main
-from evergait.files import locked
-from evergait.store import PhaseFolder
+from evergait.commands.studying import print_plan, print_status, run_study
+from evergait.core.errors import EvergaitError
+from evergait.core.files import locked
+from evergait.store.phases import PhaseFolder
 from evergait.studies.base import read_study
 from evergait.studies.cells import study_cells
-from evergait.studies.commands import print_plan, print_status, run_study
 from evergait.studies.folder import load_results
 from evergait.studies.pool import Pool
 from evergait.studies.progress import Progress
@@ -26,11 +27,10 @@ from evergait.studies.results import Results
 from evergait.studies.scheduler import Scheduler, ThisProcess
 from evergait.studies.status import CellStatus, study_status
 from evergait.studies.tree import Node, Tree
-from evergait.types import EvergaitError
 from evergait.workers import Local, LocalWorkers
 
 COMMAND = (
-    "import sys; from evergait.studies.commands import run_study\n"
+    "import sys; from evergait.commands.studying import run_study\n"
     "if __name__ == '__main__':\n"
     "    run_study(sys.argv[1], sys.argv[2], jobs=int(sys.argv[3]), checkpoint_seconds=0, artifacts=False)"
 )

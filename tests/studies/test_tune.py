@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from evergait.commands.studying import tune
 from evergait.config import read_config
-from evergait.phases import plan_phases
+from evergait.core.errors import EvergaitError
 from evergait.studies.base import read_study
-from evergait.studies.commands import tune
 from evergait.studies.space import read_search
 from evergait.studies.tune import _open_journal
-from evergait.types import EvergaitError
+from evergait.training.phases import plan_phases
 
 SEARCH = """
 [search]

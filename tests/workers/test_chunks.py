@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evergait.types import EvergaitError
-from evergait.versions import difference, own_versions
+from evergait.core.errors import EvergaitError
+from evergait.core.versions import difference, own_versions
 from evergait.workers import Local, Ray, WorkersChoice
 from evergait.workers.chunks import Chunk, Chunks
 

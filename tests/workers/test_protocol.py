@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from small import tiny_config, tiny_request
 
+from evergait.core.errors import EvergaitError
 from evergait.engines import Outcome, get_engine
-from evergait.run import train
-from evergait.types import EvergaitError
+from evergait.training.run import train
 from evergait.workers import LocalWorkers, Workers, WorkersChoice
 
 pytestmark = pytest.mark.xdist_group("ray")

@@ -16,13 +16,13 @@ import pytest
 from small import tiny_config, tiny_request, tiny_study
 
 from evergait.cli import main
+from evergait.commands.studying import LOCAL, run_study
 from evergait.config import Config
+from evergait.core.errors import EvergaitError
+from evergait.core.versions import own_versions
 from evergait.engines import get_engine
-from evergait.run import Run, train
-from evergait.state import Position
-from evergait.studies.commands import LOCAL, run_study
-from evergait.types import EvergaitError
-from evergait.versions import own_versions
+from evergait.training.run import Run, train
+from evergait.training.state import Position
 from evergait.workers import Ray
 
 pytestmark = pytest.mark.xdist_group("ray")
@@ -194,8 +194,8 @@ def test_an_actor_that_hangs_can_be_ended(cluster: Any, strike: Strike) -> None:
 
 def test_answers_that_nobody_needs_are_ignored(cluster: Any) -> None:
     from evergait.workers.chunks import Chunk, Chunks
-    from evergait.workers.ray_crew import Answer, Member
-    from evergait.workers.ray_workers import _Request
+    from evergait.workers.ray.crew import Answer, Member
+    from evergait.workers.ray.workers import _Request
 
     workers = cluster.workers()
     future: Future[bytes] = Future()
@@ -212,7 +212,7 @@ def test_answers_that_nobody_needs_are_ignored(cluster: Any) -> None:
 def test_other_versions_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.free()
     theirs = own_versions()["mujoco"]
-    monkeypatch.setattr("evergait.workers.ray_crew.own_versions", lambda: {**own_versions(), "mujoco": "9.9.9"})
+    monkeypatch.setattr("evergait.workers.ray.crew.own_versions", lambda: {**own_versions(), "mujoco": "9.9.9"})
     with pytest.raises(EvergaitError, match=f"mujoco is 9.9.9 here and {theirs} on .*install the same versions"):
         cluster.workers()
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from faults import processes_with
 
-from evergait.run import Run, train
+from evergait.training.run import Run, train
 from workers.conftest import SMALL, long_config
 
 pytestmark = pytest.mark.xdist_group("ray")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evergait.run import Run, train
+from evergait.training.run import Run, train
 from workers.conftest import SMALL, long_config
 
 pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.prove]

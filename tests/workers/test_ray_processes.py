@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from small import tiny_study
 
-from evergait.run import Run, train
-from evergait.studies.commands import run_study
+from evergait.commands.studying import run_study
+from evergait.training.run import Run, train
 from workers.conftest import long_config
 
 pytestmark = pytest.mark.xdist_group("ray")

@@ -3,11 +3,11 @@
 import dataclasses
 from dataclasses import dataclass
 
-from evergait.bench import measure
 from evergait.commands.base import errors, print_json, print_table
-from evergait.data import require
-from evergait.run import default_threads
+from evergait.core.data import require
 from evergait.tasks import parse_task
+from evergait.training.run import default_threads
+from evergait.workers.bench import measure
 
 
 @dataclass(frozen=True)

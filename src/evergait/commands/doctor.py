@@ -17,8 +17,8 @@ import tyro
 
 from evergait import _native
 from evergait.commands.base import print_json, print_table
-from evergait.data import require
-from evergait.run import default_threads
+from evergait.core.data import require
+from evergait.training.run import default_threads
 
 PHASE_MEMORY = 256 * 2**20
 """Bytes that a phase at full scale stays below (λ = 768, planar; tests/reliability/test_memory.py measures it)."""

@@ -9,14 +9,15 @@ import tyro
 
 from evergait.commands.base import print_json, print_table
 from evergait.config import Evaluation
-from evergait.data import require
+from evergait.core.arrays import Float32
+from evergait.core.data import require
+from evergait.core.errors import EvergaitError
 from evergait.engines import EngineName, engine_name
-from evergait.evaluate import Evaluator
 from evergait.policy import Policy
-from evergait.run import Run, check_threads
-from evergait.state import State
 from evergait.tasks import Task, parse_task
-from evergait.types import EvergaitError, Float32
+from evergait.training.evaluate import Evaluator
+from evergait.training.run import Run, check_threads
+from evergait.training.state import State
 from evergait.workers import LocalWorkers
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import tyro
 
 from evergait.commands.base import console
-from evergait.data import require
-from evergait.export import export_policy
-from evergait.run import Run
-from evergait.types import EvergaitError
+from evergait.core.data import require
+from evergait.core.errors import EvergaitError
+from evergait.policy.export import export_policy
+from evergait.training.run import Run
 
 
 @dataclass(frozen=True)

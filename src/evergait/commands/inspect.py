@@ -7,10 +7,10 @@ from typing import Any
 import gymnasium
 
 from evergait.commands.base import console, print_json, print_table
-from evergait.data import Family
+from evergait.core.data import Family
 from evergait.engines import available, get_engine
+from evergait.es.optimizers import Optimizer
 from evergait.methods import Method
-from evergait.optimizers import Optimizer
 from evergait.tasks import STREAMS, VARIANTS, Task, spaces
 from evergait.workers import WorkersChoice
 

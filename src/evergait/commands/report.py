@@ -8,7 +8,7 @@ from pathlib import Path
 import tyro
 
 from evergait.commands.base import console
-from evergait.report.commands import play, write_report
+from evergait.commands.reporting import play, write_report
 from evergait.studies.folder import load_results
 
 

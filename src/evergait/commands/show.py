@@ -7,8 +7,8 @@ from typing import Any
 import tyro
 
 from evergait.commands.base import console, print_json, print_table
-from evergait.metrics import Metrics
-from evergait.run import Run
+from evergait.scores.metrics import Metrics
+from evergait.training.run import Run
 
 
 @dataclass(frozen=True)

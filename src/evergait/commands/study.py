@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import tyro
 
 from evergait.commands.base import console, errors, print_table
-from evergait.signals import Stop
-from evergait.studies.commands import print_plan, print_status, run_study, tune
+from evergait.commands.studying import print_plan, print_status, run_study, tune
+from evergait.core.signals import Stop
 from evergait.studies.results import Results
 from evergait.workers import Local, WorkersChoice
 

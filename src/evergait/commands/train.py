@@ -10,17 +10,17 @@ import tyro
 from evergait.commands.base import console, errors
 from evergait.commands.show import print_run
 from evergait.config import Config, preset, read_config
-from evergait.data import from_data
-from evergait.ledger import Record
-from evergait.logs import make_log
+from evergait.core.data import from_data
+from evergait.core.signals import Stop, interruptible, stop_at_safe_points
+from evergait.es.optimizers import Optimizer
 from evergait.methods import Method, Stage
-from evergait.optimizers import Optimizer
-from evergait.progress import Progress
-from evergait.run import Run, check_threads, open_folder, train
-from evergait.signals import Stop, interruptible, stop_at_safe_points
-from evergait.state import Position
+from evergait.store.ledger import Record
 from evergait.tasks.process import set_limits
-from evergait.train import Observer
+from evergait.training.logs import make_log
+from evergait.training.progress import Progress
+from evergait.training.run import Run, check_threads, open_folder, train
+from evergait.training.state import Position
+from evergait.training.train import Observer
 from evergait.workers import Local, Traffic, WorkersChoice
 
 

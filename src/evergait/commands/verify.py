@@ -7,13 +7,13 @@ import numpy as np
 import tyro
 
 from evergait.commands.base import console, errors, print_json, print_table
+from evergait.core.errors import EvergaitError
 from evergait.engines import engine_name
-from evergait.engines.gymnasium import replay_in_gymnasium
-from evergait.evaluate import evaluation_seeds
-from evergait.run import Run
+from evergait.engines.gymnasium.engine import replay_in_gymnasium
 from evergait.studies.folder import load_results
 from evergait.studies.results import phase_label
-from evergait.types import EvergaitError
+from evergait.training.evaluate import evaluation_seeds
+from evergait.training.run import Run
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,18 @@ import importlib
 import importlib.util
 from typing import Literal
 
+from evergait.core.errors import EvergaitError
+from evergait.core.names import nearest
 from evergait.engines.base import Engine, Episodes, Outcome
-from evergait.names import nearest
 from evergait.tasks import Task
 from evergait.tasks.process import Limits
-from evergait.types import EvergaitError
 
 EngineName = Literal["auto", "planar", "mujoco", "gymnasium"]
 
 ENGINES = {
-    "planar": "evergait.engines.planar:PlanarEngine",
-    "mujoco": "evergait.engines.mujoco:MujocoEngine",
-    "gymnasium": "evergait.engines.gymnasium:GymnasiumEngine",
+    "planar": "evergait.engines.planar.engine:PlanarEngine",
+    "mujoco": "evergait.engines.mujoco.engine:MujocoEngine",
+    "gymnasium": "evergait.engines.gymnasium.engine:GymnasiumEngine",
 }
 """Names and where their classes are, from the fastest to the most general: the order in which `auto` asks."""
 

@@ -10,10 +10,10 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from evergait.core.arrays import Bool, Float32, Float64, Int32, UInt32
+from evergait.core.random import Noise
 from evergait.policy import Network
-from evergait.random import Noise
 from evergait.tasks import Task
-from evergait.types import Bool, Float32, Float64, Int32, UInt32
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from evergait.data import require
+from evergait.core.arrays import Float32
+from evergait.core.data import require
 from evergait.methods.base import Method, split_evenly
 from evergait.methods.context import Batch, Collect, Context, Memory, Stage, Step
-from evergait.types import Float32
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evergait.data import require
+from evergait.core.arrays import Bool, Float32
+from evergait.core.data import require
 from evergait.methods.base import Method
 from evergait.methods.context import Collect, Context, Memory, Stage, Step
 from evergait.policy import Policy
-from evergait.types import Bool, Float32
 
 
 @dataclass(frozen=True)

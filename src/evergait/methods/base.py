@@ -6,11 +6,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from evergait.data import Family, to_data
+from evergait.core.arrays import Float32, Float64
+from evergait.core.data import Family, to_data
+from evergait.es.shaping import Shaping, shape
 from evergait.methods.context import Batch, Collect, Context, Memory, Stage, Step
-from evergait.shaping import Shaping, shape
 from evergait.tasks import Task
-from evergait.types import Float32, Float64
 
 
 @dataclass(frozen=True)

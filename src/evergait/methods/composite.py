@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evergait.core.arrays import Float32, Float64
+from evergait.core.errors import EvergaitError
+from evergait.es.shaping import Shaping
 from evergait.methods.base import Method
 from evergait.methods.context import Batch, Collect, Context, Memory, Stage, Step
-from evergait.shaping import Shaping
-from evergait.types import EvergaitError, Float32, Float64
 
 
 @dataclass(frozen=True)

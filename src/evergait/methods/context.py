@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evergait.data import require
+from evergait.core.arrays import Array, Bool, Float32, Float64
+from evergait.core.data import require
 from evergait.policy import Network, Policy, Statistics
 from evergait.tasks import Task
-from evergait.types import Array, Bool, Float32, Float64
 
 Memory = Mapping[str, Array]
 """Tensors that a method keeps from generation to generation and from phase to phase, under names `method.…`."""

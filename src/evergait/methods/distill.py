@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evergait.data import require
+from evergait.core.arrays import Float32, Float64
+from evergait.core.data import require
+from evergait.core.random import DISTILLATION, Noise
+from evergait.es.optimizers import Adam
 from evergait.methods.base import Method, split_evenly
 from evergait.methods.context import Collect, Collection, Context, Memory, Stage, Step
-from evergait.optimizers import Adam
 from evergait.policy import Network
-from evergait.random import DISTILLATION, Noise
-from evergait.types import Float32, Float64
 
 ROUNDING = 1e-7
 """Outputs are kept in float32 and lie in [−1, 1] with tanh: no smaller error is one."""

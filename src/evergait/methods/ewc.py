@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evergait.data import require
+from evergait.core.arrays import Float32, Float64
+from evergait.core.data import require
 from evergait.methods.base import Method
 from evergait.methods.context import Collect, Collection, Context, Memory, Stage, Step
 from evergait.policy import Network
-from evergait.types import Float32, Float64
 
 
 @dataclass(frozen=True)

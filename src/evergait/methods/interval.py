@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from evergait.data import require
+from evergait.core.data import require
+from evergait.core.random import CHOICE, Noise
 from evergait.methods.base import Method
 from evergait.methods.context import Batch, Memory, Stage
-from evergait.random import CHOICE, Noise
 
 
 @dataclass(frozen=True)

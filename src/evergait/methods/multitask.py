@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from evergait.data import to_data
+from evergait.core.data import to_data
 from evergait.methods.base import Method, split_evenly
 from evergait.methods.context import Batch, Memory, Stage
 from evergait.tasks import Task

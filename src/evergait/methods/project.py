@@ -6,9 +6,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from evergait.core.arrays import Float64
 from evergait.methods.base import Method
 from evergait.methods.context import Batch
-from evergait.types import Float64
 
 
 @dataclass(frozen=True)

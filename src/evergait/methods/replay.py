@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evergait.data import require
+from evergait.core.arrays import Float64
+from evergait.core.data import require
+from evergait.core.errors import EvergaitError
+from evergait.es.shaping import Shaping, shape
 from evergait.methods.base import Method, split_evenly
 from evergait.methods.context import Batch, Memory, Stage
-from evergait.shaping import Shaping, shape
-from evergait.types import EvergaitError, Float64
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evergait.names import short
+from evergait.analysis.groups import Group
+from evergait.analysis.summary import learnt_and_end
+from evergait.core.errors import EvergaitError
+from evergait.core.names import short
 from evergait.report.gait import Moment, Recorder, moments, recorder
-from evergait.report.groups import Group
-from evergait.report.summary import learnt_and_end
 from evergait.tasks import parse_task, spaces
-from evergait.types import EvergaitError
 
 Starts = dict[int, tuple[float, int]]
 """Task → (loss, shelf): where each robot is best watched."""

@@ -8,7 +8,7 @@ import base64
 
 import numpy as np
 
-from evergait.types import Int64
+from evergait.core.arrays import Int64
 
 
 def encode(values: Int64) -> str:

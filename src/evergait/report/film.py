@@ -11,11 +11,12 @@ import mujoco
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from evergait.core.arrays import Array
+from evergait.core.errors import EvergaitError
 from evergait.report.gait import Played, Recorder
 from evergait.report.geometry import AZIMUTH, ELEVATION, moves_freely
 from evergait.report.robot import Robot
 from evergait.report.video import HEIGHT, WIDTH, mp4_file
-from evergait.types import Array, EvergaitError
 
 SHADOW = 512
 """Fine enough for this size; without a graphics card, MuJoCo's 4096 would take most of the time."""

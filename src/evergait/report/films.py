@@ -7,14 +7,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from evergait.files import read_bytes, write_atomically
-from evergait.names import short
+from evergait.analysis.groups import Group
+from evergait.core.errors import EvergaitError
+from evergait.core.files import read_bytes, write_atomically
+from evergait.core.names import short
 from evergait.report.catalogue import Catalogue, Starts
 from evergait.report.film import film
 from evergait.report.gait import Moment, Recorder, moments, recorder
-from evergait.report.groups import Group
-from evergait.run import Run
-from evergait.types import EvergaitError
+from evergait.training.run import Run
 
 FORMAT = 1
 SECONDS = 6.0

@@ -10,19 +10,20 @@ import gymnasium
 import mujoco
 import numpy as np
 
+from evergait.core.arrays import Float32
+from evergait.core.errors import EvergaitError
+from evergait.core.files import canonical_json, make_own_folder, read_json, sha256, write_json
+from evergait.core.random import EVALUATION, Noise
 from evergait.engines import Episodes
-from evergait.engines.gymnasium_episode import act, pack, perceived, to_action
-from evergait.evaluate import evaluation_seeds
-from evergait.files import canonical_json, make_own_folder, read_json, sha256, write_json
-from evergait.ledger import Record
+from evergait.engines.gymnasium.episode import act, pack, perceived, to_action
 from evergait.policy import Network, Statistics
-from evergait.random import EVALUATION, Noise
 from evergait.report.encoding import decode, encode
 from evergait.report.robot import Robot
-from evergait.run import Run
+from evergait.store.ledger import Record
 from evergait.tasks import Task, parse_task
 from evergait.tasks.quiet import hushed
-from evergait.types import EvergaitError, Float32
+from evergait.training.evaluate import evaluation_seeds
+from evergait.training.run import Run
 
 FORMAT = 1
 FIELDS = {"motion": str, "score": str, "return": float, "steps": int, "seconds": float, "ended": str}

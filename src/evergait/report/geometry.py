@@ -10,7 +10,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from evergait.types import Array, Float64, Int64
+from evergait.core.arrays import Array, Float64, Int64
 
 _JOINT, _GEOM = mujoco.mjtJoint, mujoco.mjtGeom
 AZIMUTH, ELEVATION = np.radians(-28.0), np.radians(18.0)

@@ -12,22 +12,23 @@ import jinja2
 from markupsafe import Markup
 
 import evergait
-from evergait.names import short
-from evergait.report import curves, redo, transfer
+from evergait.analysis import curves, transfer
+from evergait.analysis.groups import Group, group_entries, without_unfinished
+from evergait.analysis.plane import plane_data
+from evergait.analysis.summary import Summary, headline, number, percent, summarise
+from evergait.core.names import short
+from evergait.report import redo
 from evergait.report.axes import domain, tick_label, ticks
 from evergait.report.catalogue import Catalogue, Starts
 from evergait.report.escape import script_json
 from evergait.report.films import SECONDS as FILM_SECONDS
 from evergait.report.films import page_films
-from evergait.report.groups import Group, group_entries, without_unfinished
 from evergait.report.plane import sketch
 from evergait.report.still import strobe
-from evergait.report.summary import Summary, headline, number, percent, summarise
 from evergait.report.tables import claims_of, tables_of
-from evergait.run import Run
 from evergait.studies.folder import is_study
-from evergait.studies.plane import plane_data
 from evergait.studies.results import Results, order_name
+from evergait.training.run import Run
 
 ASSETS = importlib.resources.files("evergait.report") / "assets"
 STYLES = ("colours.css", "page.css", "player.css")

@@ -10,9 +10,9 @@ import contourpy
 import numpy as np
 from markupsafe import Markup, escape
 
-from evergait.names import short
+from evergait.analysis.plane import LARGEST
+from evergait.core.names import short
 from evergait.report.axes import tick_label, ticks
-from evergait.studies.plane import LARGEST
 
 WIDTH, HEIGHT = 320, 280
 LEFT, TOP, RIGHT, BOTTOM = 30, 8, 312, 256

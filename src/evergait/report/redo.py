@@ -7,9 +7,9 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from evergait.store import PhaseFolder
+from evergait.core.versions import in_words, versions
+from evergait.store.phases import PhaseFolder
 from evergait.studies.results import Entry, Results
-from evergait.versions import in_words, versions
 
 
 @dataclass(frozen=True)

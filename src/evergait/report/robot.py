@@ -7,10 +7,11 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from evergait.core.arrays import Float64, Int64
+from evergait.core.errors import EvergaitError
 from evergait.report.geometry import ELEVATION, camera_for, ground_height, moves_freely, project, skeleton
 from evergait.tasks import Task, make
 from evergait.tasks.variants import apply_to_environment, has_model
-from evergait.types import EvergaitError, Float64, Int64
 
 FRAME_RATE = 25.0
 """Frames per second at most; tasks with longer steps have one frame per step."""

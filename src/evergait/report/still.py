@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
+from evergait.core.arrays import Float64
 from evergait.report.encoding import decode
-from evergait.types import Float64
 
 N_POSES = 9
 COLOURS = ("#0072b2", "#d55e00", "#008a64", "#b5578f", "#9a6a00", "#2f7fb0", "#33373d")

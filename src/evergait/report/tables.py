@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from evergait.report.summary import number
-from evergait.studies.claims import study_claims
+from evergait.analysis.summary import number
+from evergait.analysis.tables import extrema_tables, multi_task_table, runs_table, single_task_table, summary_table
+from evergait.core.table import Table, Value
+from evergait.paper.claims import study_claims
 from evergait.studies.results import Results
-from evergait.studies.table import Table, Value
-from evergait.studies.tables import extrema_tables, multi_task_table, runs_table, single_task_table, summary_table
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from evergait.core.arrays import Array, Float64
+from evergait.core.errors import EvergaitError
 from evergait.report.encoding import decode
 from evergait.report.still import COLOURS, motion
-from evergait.types import Array, EvergaitError, Float64
 
 WIDTH, HEIGHT = 640, 400  # even, as H.264 wants
 FINER = 2

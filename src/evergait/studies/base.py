@@ -28,12 +28,12 @@ from pathlib import Path
 from typing import Any
 
 from evergait.config import Config, config_from_data
-from evergait.data import from_data, require, to_data, to_toml
-from evergait.files import TOML_LIMIT, parse_toml, read_bytes
-from evergait.names import nearest
-from evergait.studies.table import file_name
+from evergait.core.data import from_data, require, to_data, to_toml
+from evergait.core.errors import EvergaitError
+from evergait.core.files import TOML_LIMIT, parse_toml, read_bytes
+from evergait.core.names import nearest
+from evergait.core.table import file_name
 from evergait.tasks import Task, all_orders, parse_stream, parse_task
-from evergait.types import EvergaitError
 
 SHIPPED = importlib.resources.files("evergait") / "studies"
 SINGLE = "single"

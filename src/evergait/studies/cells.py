@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from evergait.config import Config
+from evergait.core.errors import EvergaitError
+from evergait.core.names import nearest
 from evergait.methods import Naive
-from evergait.names import nearest
-from evergait.phases import Phase, plan_phases
 from evergait.studies.base import SINGLE, Study
 from evergait.studies.results import order_name
 from evergait.tasks import Task, parse_stream
-from evergait.types import EvergaitError
+from evergait.training.phases import Phase, plan_phases
 
 
 @dataclass(frozen=True)

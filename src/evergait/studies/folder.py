@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from evergait.config import Config, config_from_data
-from evergait.data import to_data
-from evergait.files import make_own_folder, read_json, write_atomically, write_json
-from evergait.run import Run
-from evergait.store import PhaseStore
+from evergait.core.data import to_data
+from evergait.core.errors import EvergaitError
+from evergait.core.files import make_own_folder, read_json, write_atomically, write_json
+from evergait.store.phases import PhaseStore
 from evergait.studies.base import Study
 from evergait.studies.cells import Cell, study_cells
 from evergait.studies.results import Entry, Results, order_name
-from evergait.types import EvergaitError
+from evergait.training.run import Run
 
 OWN_FILES = ("study.toml", "study.json", "phases", "lock")
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evergait.config import Config
+from evergait.core.random import PERTURBATION, Noise
 from evergait.engines import Episodes, engine_name
 from evergait.methods import Stage
 from evergait.policy import Statistics
-from evergait.random import PERTURBATION, Noise
-from evergait.store import PhaseStore
+from evergait.store.phases import PhaseStore
 from evergait.studies.tree import Node, Tree
 from evergait.tasks import Task, spaces
 from evergait.workers import LocalWorkers

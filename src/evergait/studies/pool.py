@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from evergait.config import config_from_data
-from evergait.data import to_data
-from evergait.phases import plan_phases
-from evergait.signals import Stop, interruptible, stop_at_safe_points
+from evergait.core.data import to_data
+from evergait.core.errors import EvergaitError
+from evergait.core.signals import Stop, interruptible, stop_at_safe_points
 from evergait.studies.scheduler import Ended, Watcher, train_node
 from evergait.studies.tree import Node
-from evergait.types import EvergaitError
+from evergait.training.phases import plan_phases
 from evergait.workers import Workers, WorkersChoice
 
 SECONDS_TO_SAVE = 30.0

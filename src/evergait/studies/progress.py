@@ -11,9 +11,9 @@ import rich.console
 import rich.markup
 import rich.progress
 
-from evergait.files import write_json
-from evergait.progress import duration
+from evergait.core.files import write_json
 from evergait.studies.tree import Node
+from evergait.training.progress import duration
 
 RUNNING = "running.json"
 SECONDS_BETWEEN_LINES = 30.0

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from evergait.ledger import Ledger
-from evergait.metrics import Metrics, Normaliser
-from evergait.reference import choose_normaliser
-from evergait.run import Run
+from evergait.scores.metrics import Metrics, Normaliser
+from evergait.scores.reference import choose_normaliser
+from evergait.store.ledger import Ledger
+from evergait.training.run import Run
 
 
 @dataclass(frozen=True)

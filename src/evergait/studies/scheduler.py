@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from evergait.files import write_json
-from evergait.ledger import Record
+from evergait.core.errors import EvergaitError
+from evergait.core.files import write_json
 from evergait.methods import Stage
-from evergait.phases import PhaseTrainer
-from evergait.state import Position
-from evergait.store import PhaseStore
+from evergait.store.ledger import Record
+from evergait.store.phases import PhaseStore
 from evergait.studies.tree import Node, Tree
-from evergait.types import EvergaitError
+from evergait.training.phases import PhaseTrainer
+from evergait.training.state import Position
 from evergait.workers import Workers
 
 FAILURES = "failures.json"

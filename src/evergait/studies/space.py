@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evergait.config import Config, config_from_data
-from evergait.data import from_data, require
-from evergait.names import nearest
+from evergait.core.data import from_data, require
+from evergait.core.errors import EvergaitError
+from evergait.core.names import nearest
 from evergait.studies.base import Study
 from evergait.tasks import parse_stream
-from evergait.types import EvergaitError
 
 Number = int | float
 

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from evergait.files import is_locked, read_json
-from evergait.progress import duration
-from evergait.store import PhaseFolder, PhaseStore
+from evergait.core.errors import EvergaitError
+from evergait.core.files import is_locked, read_json
+from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.studies.folder import StoredCell, read_cells
 from evergait.studies.progress import RUNNING
 from evergait.studies.scheduler import FAILURES
-from evergait.types import EvergaitError
+from evergait.training.progress import duration
 
 State = Literal["done", "running", "failed", "stopped", "missing"]
 

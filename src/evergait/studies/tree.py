@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from evergait.config import Config
-from evergait.phases import Phase
 from evergait.studies.cells import Cell
 from evergait.studies.results import phase_label
+from evergait.training.phases import Phase
 
 
 @dataclass(frozen=True)

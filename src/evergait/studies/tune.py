@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from evergait.config import Config
-from evergait.files import locked, write_atomically
-from evergait.ledger import Record
+from evergait.core.errors import EvergaitError
+from evergait.core.files import locked, write_atomically
+from evergait.core.signals import stop_at_safe_points
 from evergait.methods import Stage
-from evergait.phases import PhaseTrainer, plan_phases
-from evergait.reference import paper_single_task
-from evergait.signals import stop_at_safe_points
-from evergait.state import Position
-from evergait.store import PhaseStore
+from evergait.scores.reference import paper_single_task
+from evergait.store.ledger import Record
+from evergait.store.phases import PhaseStore
 from evergait.studies.space import Dimension, Search
-from evergait.types import EvergaitError
+from evergait.training.phases import PhaseTrainer, plan_phases
+from evergait.training.state import Position
 from evergait.workers import LocalWorkers, Workers
 
 

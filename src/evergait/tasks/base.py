@@ -4,8 +4,8 @@ import dataclasses
 import functools
 from dataclasses import dataclass
 
-from evergait.names import nearest
-from evergait.types import EvergaitError
+from evergait.core.errors import EvergaitError
+from evergait.core.names import nearest
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import gymnasium
 
+from evergait.core.errors import EvergaitError
 from evergait.tasks.base import Task
-from evergait.types import EvergaitError
 
 SECONDS_TO_EXIT = 2.0
 """How long a process may take to leave by itself when asked to."""

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import gymnasium
 import numpy as np
 
-from evergait.names import nearest
+from evergait.core.arrays import Float32
+from evergait.core.errors import EvergaitError
+from evergait.core.names import nearest
 from evergait.tasks.base import Task
 from evergait.tasks.process import TRUSTED, Beat, ask, is_foreign
 from evergait.tasks.quiet import hushed
 from evergait.tasks.variants import unsupported
-from evergait.types import EvergaitError, Float32
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 import itertools
 from collections.abc import Sequence
 
+from evergait.core.errors import EvergaitError
 from evergait.tasks.base import Task, parse_task
-from evergait.types import EvergaitError
 
 HOPPER, SWIMMER, WALKER2D = (Task(name) for name in ("Hopper-v5", "Swimmer-v5", "Walker2d-v5"))
 PAPER_TASKS = (HOPPER, SWIMMER, WALKER2D)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
-from evergait.data import Family, require
+from evergait.core.data import Family, require
 from evergait.engines import Episodes, Limits, Outcome
 
 

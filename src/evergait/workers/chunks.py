@@ -8,7 +8,7 @@ workers; each round hands out a fixed part of what is left in equal ranges (fact
 from collections import deque
 from dataclasses import dataclass
 
-from evergait.types import EvergaitError
+from evergait.core.errors import EvergaitError
 
 GREED = 1.5
 """A round hands out what is left divided by this: a worker up to so many times slower than the others delays nobody."""

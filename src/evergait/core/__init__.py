@@ -1,0 +1,1 @@
+"""What everything rests on: arrays, errors, files, counters."""

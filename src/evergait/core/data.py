@@ -1,0 +1,174 @@
+"""Frozen dataclasses to plain data and back, and plain data to TOML: strict in reading, canonical in writing.
+
+A *family* is a base class whose subclasses are interchangeable parts (methods, optimizers, workers). Each subclass is
+a frozen dataclass of its options and registers itself under its `name`; in TOML it is a table with that name in it.
+"""
+
+import dataclasses
+import json
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast
+
+from evergait.core.errors import EvergaitError
+from evergait.core.names import nearest
+
+T = TypeVar("T")
+
+
+class Family:
+    """Base of a family; direct subclasses open a family, their subclasses with a name join it."""
+
+    name: ClassVar[str] = ""
+    members: ClassVar[dict[str, type[Any]]]
+
+    def __init_subclass__(cls, name: str = "") -> None:
+        if Family in cls.__bases__:
+            cls.members = {}
+        elif name:
+            cls.name = name
+            cls.members[name] = cls
+
+    @classmethod
+    def named(cls, name: str, where: str) -> type[Self]:
+        """The member with that name, or an error that names the nearest."""
+        if name not in cls.members:
+            raise EvergaitError(f"{where}: there is no {where.split('.')[-1]} {name!r}{nearest(name, cls.members)}")
+        member: type[Self] = cls.members[name]
+        return member
+
+
+def to_data(value: Any) -> Any:
+    """A dataclass as nested dictionaries, lists and scalars.
+
+    >>> @dataclasses.dataclass
+    ... class Point:
+    ...     at: tuple[int, ...] = (1, 2)
+    >>> to_data(Point())
+    {'at': [1, 2]}
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: to_data(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {"name": value.name, **fields} if isinstance(value, Family) else fields
+    if isinstance(value, tuple | list):
+        return [to_data(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: to_data(item) for key, item in sorted(value.items())}
+    return value
+
+
+def from_data(cls: type[T], data: object, where: str = "", base: T | None = None) -> T:
+    """Build a dataclass from plain data; absent fields come from `base`, or else from the class.
+
+    Raises EvergaitError naming the field, its value and what would be right.
+    """
+    if not isinstance(data, Mapping):
+        raise EvergaitError(f"{where or 'config'}: is {data!r}; it must be a table")
+    data = dict(data)
+    if issubclass(cls, Family):
+        if "name" in data:
+            chosen = cls.named(str(data.pop("name")), where)
+            base = base if type(base) is chosen else None
+            cls = cast("type[T]", chosen)
+        elif base is not None:
+            cls = type(base)
+    hints = typing.get_type_hints(cls)
+    fields = [field.name for field in dataclasses.fields(cast("Any", cls))]
+    values = {name: getattr(base, name) for name in fields} if base is not None else {}
+    for key, value in data.items():
+        path = f"{where}.{key}" if where else str(key)
+        if key not in fields:
+            raise EvergaitError(f"{path}: unknown field{nearest(str(key), fields)}")
+        values[key] = _convert(hints[key], value, path, values.get(key))
+    try:
+        return cls(**values)
+    except TypeError as error:
+        missing = [f.name for f in dataclasses.fields(cast("Any", cls)) if f.name not in values]
+        raise EvergaitError(f"{where or 'config'}: needs {', '.join(missing)}") from error
+
+
+def _convert(hint: Any, value: Any, path: str, base: Any) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        return None if value is None else _convert(arguments[0], value, path, base)
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        if isinstance(value, str) and issubclass(hint, Family):
+            value = {"name": value}
+        return from_data(hint, value, path, base)
+    if origin is Literal:
+        if value not in arguments:
+            raise EvergaitError(f"{path}: is {value!r}{nearest(str(value), map(str, arguments))}")
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise EvergaitError(f"{path}: is {value!r}; it must be a list")
+        return tuple(_convert(arguments[0], item, f"{path}[{i}]", None) for i, item in enumerate(value))
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            raise EvergaitError(f"{path}: is {value!r}; it must be a table")
+        return {str(key): _convert(arguments[1], item, f"{path}.{key}", None) for key, item in value.items()}
+    return _scalar(hint, value, path)
+
+
+_WORDS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
+
+
+def _scalar(hint: Any, value: Any, path: str) -> Any:
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value) if value.bit_length() < 1000 else math.inf
+    if type(value) is not hint:
+        raise EvergaitError(f"{path}: is {value!r}; it must be {_WORDS.get(hint, str(hint))}")
+    if hint is float and not math.isfinite(value):
+        raise EvergaitError(f"{path}: is {value!r}; it must be finite")
+    return value
+
+
+def require(holds: bool, where: str, value: object, right: str) -> None:
+    """Raise an EvergaitError in the one form that all checks share, unless the condition holds.
+
+    >>> require(-1 > 0, "sigma", -1, "above 0")
+    Traceback (most recent call last):
+    evergait.core.errors.EvergaitError: sigma: is -1; it must be above 0
+    """
+    if not holds:
+        raise EvergaitError(f"{where}: is {value!r}; it must be {right}")
+
+
+def to_toml(data: Mapping[str, Any]) -> str:
+    """Write plain data as TOML, scalars first, one table per nested mapping.
+
+    >>> print(to_toml({"a": 1, "b": {"c": [True, "x"]}}), end="")
+    a = 1
+    <BLANKLINE>
+    [b]
+    c = [true, "x"]
+    """
+    lines: list[str] = []
+    _write_table(data, "", lines.append)
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _write_table(data: Mapping[str, Any], prefix: str, put: Callable[[str], None]) -> None:
+    for key, value in data.items():
+        if not isinstance(value, Mapping):
+            put(f"{_key(key)} = {_value(value)}")
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            put(f"\n[{prefix}{_key(key)}]")
+            _write_table(value, f"{prefix}{_key(key)}.", put)
+
+
+def _key(key: str) -> str:
+    return key if key and all(c.isascii() and (c.isalnum() or c in "-_") for c in key) else _value(key)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)

@@ -1,0 +1,5 @@
+"""The one exception that users see."""
+
+
+class EvergaitError(Exception):
+    """A mistake that the user can mend; its text says where it is, what was given and what would be right."""

@@ -1,0 +1,1 @@
+"""MuJoCo's own batched stepper, equal to Gymnasium bit for bit."""

@@ -1,0 +1,121 @@
+"""Many episodes of one MuJoCo task side by side, each step equal to Gymnasium's to the last bit."""
+
+from typing import Any
+
+import mujoco
+import numpy as np
+from gymnasium.utils import seeding
+from mujoco.batch import Batch, SimulationError
+
+from evergait.core.arrays import Bool, Float32, Float64, Int32, Int64, UInt32
+from evergait.engines.mujoco.library import HUGE, ContactBatch, was_reset
+from evergait.engines.mujoco.tasks import RULES, Fields
+from evergait.tasks import Task, make
+from evergait.tasks.variants import apply_to_environment
+
+
+class Simulation:
+    """Up to `n_slots` episodes at once; the running ones are always the first `n`.
+
+    A slot is an independent simulation: what happens in it depends on its seed and actions alone.
+    """
+
+    def __init__(self, task: Task, n_slots: int, n_threads: int) -> None:
+        env: Any = make(task)
+        apply_to_environment(task.variant, env)
+        self.task, self.n_slots, self.n_threads, self.n = task, n_slots, n_threads, 0
+        self.n_steps: int = env.spec.max_episode_steps
+        self._env = env.unwrapped
+        self._rules = RULES[task.id](self._env)
+        self._healthy_reward = self._rules.healthy_reward
+        batch_type = ContactBatch if "cfrc_ext" in self._rules.derived else Batch
+        self._batch: Any = batch_type(self._env.model, n_slots, n_threads)
+        self._all = {name: self._batch.bind(name) for name in ("qpos", "qvel", "ctrl", *self._rules.derived)}
+        # A state begins with time, qpos, qvel (the order of mjtState's bits).
+        self._motion = self._batch.state[:, 1 : 1 + self._env.model.nq + self._env.model.nv]
+        self._at = Fields()
+        self._observations = np.zeros((n_slots, env.observation_space.shape[0]))
+        self._position = np.zeros(n_slots)
+        self.elapsed = np.zeros(n_slots, np.int64)
+        self._failed = np.zeros(n_slots, bool)
+        # The environment's own reset draws the initial state; only its last two lines are taken over. They must not
+        # know the simulation: it would outlive its last use, and its threads with it.
+        self._drawn = drawn = dict[str, Float64]()
+        self._env.set_state = lambda qpos, qvel: drawn.update(qpos=qpos.copy(), qvel=qvel.copy())
+        self._env._get_obs = lambda: None
+        env.close()
+
+    def scale_healthy_reward(self, factor: float) -> None:
+        """Multiply the healthy reward, where the task has one."""
+        self._rules.healthy_reward = self._healthy_reward * factor
+
+    def reset(self, seeds: UInt32) -> Float64:
+        """Begin one episode per seed; returns observations (n, n_observations)."""
+        self.keep(len(seeds))
+        self.restart(np.arange(len(seeds), dtype=np.int32), seeds)
+        return self.observe()
+
+    def step(self, actions: Float32) -> tuple[Float64, Float64, Bool, Bool]:
+        """Gymnasium's step for every episode: observations, rewards, terminated, truncated."""
+        rewards, terminated = self.advance(actions)
+        return self.observe(), rewards, terminated, self.elapsed[: self.n] >= self.n_steps
+
+    def keep(self, n: int) -> None:
+        """Run only the first n slots from now on."""
+        self.n = n
+        self._ids = None if n == self.n_slots else np.arange(n, dtype=np.int32)
+        for name, values in self._all.items():
+            setattr(self._at, name, values[:n])
+
+    def restart(self, slots: Int32, seeds: UInt32) -> None:
+        """Begin new episodes in some slots, in increasing order."""
+        self._batch.reset(slots, stage=int(mujoco.mjtStage.mjSTAGE_NONE))
+        for slot, seed in zip(slots.tolist(), seeds.tolist(), strict=True):
+            self._env.np_random = seeding.np_random(seed)[0]
+            self._env.reset_model()
+            self._all["qpos"][slot], self._all["qvel"][slot] = self._drawn["qpos"], self._drawn["qvel"]
+        self._batch.forward(slots)
+        self.elapsed[slots] = 0
+        self._failed[slots] = False
+        self._position[: self.n] = self._rules.position(self._at)
+
+    def move(self, sources: Int64, targets: Int64) -> None:
+        """Take episodes, as they were last observed, to other slots."""
+        # Fields that MuJoCo derives stay behind: they are not read again before the next step computes them.
+        for values in (self._batch.state, self._batch.warning, self._observations, self._position, self.elapsed):
+            values[targets] = values[sources]
+
+    def advance(self, actions: Float32) -> tuple[Float64, Bool]:
+        """Step every episode with its action (n, n_actions); returns rewards and terminated, (n,)."""
+        at, rules = self._at, self._rules
+        at.ctrl[:] = actions
+        try:
+            self._batch.step(self._ids, self._env.frame_skip)
+        except SimulationError as error:
+            self._failed[error.ids] = True
+        self.elapsed[: self.n] += 1
+        position = rules.position(at)
+        healthy = rules.healthy(at)
+        rewards = rules.reward(at, (position - self._position[: self.n]) / rules.dt, healthy, actions)
+        self._position[: self.n] = position
+        return rewards, ~healthy
+
+    @property
+    def seen(self) -> Float64:
+        """What `observe` last found, (n, n_observations)."""
+        return self._observations[: self.n]
+
+    def observe(self) -> Float64:
+        """Observations (n, n_observations), in an array that the next call writes again."""
+        np.concatenate(self._rules.observe(self._at), axis=1, out=self.seen)
+        return self.seen
+
+    def diverged(self) -> Bool:
+        """(n,) which episodes have left the finite numbers, been reset by MuJoCo for it, or failed."""
+        warned = was_reset(self._batch.warning[: self.n, :, 1])
+        failed: Bool = self._failed[: self.n]
+        # One look at the largest number spares the look at every row; NaN compares as false.
+        if np.abs(self._motion[: self.n]).max() <= HUGE and not warned.any() and not failed.any():
+            return failed
+        bad: Bool = failed | warned | ~(np.abs(self._motion[: self.n]) <= HUGE).all(axis=1)
+        return bad

@@ -1,0 +1,1 @@
+"""Our vectorised physics for planar robots."""

@@ -1,0 +1,199 @@
+"""Compile an mjModel into the flat description that native/planar/model.h reads; refuse what does not fit, by name.
+
+Everything is read off the pose at `qpos0`, where all joint angles are zero and every link's frame is parallel to the
+world's: vectors in a link's frame are then plain differences of world positions.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from evergait.core.arrays import Float64
+from evergait.core.errors import EvergaitError
+from evergait.engines.planar.contacts import TOLERANCE, Contacts, find_contacts, softness
+from evergait.engines.planar.subset import MAX_PAIRS, MAX_POINTS, reasons
+
+SLIDE_X, SLIDE_Z, HINGE = range(3)
+
+
+@dataclass(frozen=True)
+class PlanarModel:
+    """A planar robot, ready for the native core."""
+
+    description: Float64
+    """The numbers, in the order of read_model() in native/planar/model.h."""
+    n_dofs: int
+    n_actuators: int
+
+
+class Frame:
+    """The plane of motion: forward, up, and the normal about which angles count positive, from up to forward."""
+
+    def __init__(self, model: Any, data: Any) -> None:
+        hinges = [j for j in range(model.njnt) if model.jnt_type[j] == int(mujoco.mjtJoint.mjJNT_HINGE)]
+        axis = np.abs(data.xaxis[hinges[0]]) if hinges else np.array([0.0, 1.0, 0.0])
+        across = int(np.argmax(axis))
+        if axis[across] < 1 - TOLERANCE:
+            raise EvergaitError(f"joint {model.joint(hinges[0]).name!r}: its axis is not x, y or z")
+        forward, up = [k for k in range(3) if k != across]
+        self.forward, self.up = np.eye(3)[forward], np.eye(3)[up]
+        self.normal = np.cross(self.up, self.forward)
+        self.anchors = np.array([self.project(anchor) for anchor in data.xanchor]).reshape(-1, 2)
+        self.model = model
+
+    def project(self, vector: Float64) -> Float64:
+        """(3,) in the world to (2,) in the plane."""
+        return np.array([self.forward @ vector, self.up @ vector])
+
+    def carrier(self, body: int) -> tuple[int, Float64]:
+        """The last joint above a body and its anchor; −1 and the origin for the world."""
+        body = int(self.model.body_weldid[body])
+        if body == 0:
+            return -1, np.zeros(2)
+        dof = int(self.model.body_dofadr[body] + self.model.body_dofnum[body] - 1)
+        return dof, self.anchors[dof]
+
+    def kind(self, joint: int, data: Any) -> tuple[int, float]:
+        """Kind of a joint and the sign of its axis."""
+        axis, name = data.xaxis[joint], self.model.joint(joint).name or joint
+        if self.model.jnt_type[joint] == int(mujoco.mjtJoint.mjJNT_HINGE):
+            turn = float(axis @ self.normal)
+            if abs(turn) < 1 - TOLERANCE:
+                raise EvergaitError(f"joint {name!r}: its axis is not normal to the plane of motion")
+            return HINGE, math.copysign(1.0, turn)
+        along = self.project(axis)
+        for kind in (SLIDE_X, SLIDE_Z):
+            if abs(along[kind]) >= 1 - TOLERANCE:
+                return kind, math.copysign(1.0, along[kind])
+        raise EvergaitError(f"joint {name!r}: it slides along neither axis of the plane of motion")
+
+
+def compile_model(model: Any) -> PlanarModel:
+    """Describe a compiled mjModel, or raise EvergaitError with the first reason why that cannot be."""
+    for reason in reasons(model):
+        raise EvergaitError(reason)
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    frame = Frame(model, data)
+    contacts = find_contacts(model, data, frame)
+    for count, limit, what in (
+        (len(contacts.points), MAX_POINTS, "points that may touch the floor"),
+        (len(contacts.pairs), MAX_PAIRS, "pairs of capsules that may touch"),
+    ):
+        if count > limit:
+            raise EvergaitError(f"{count} {what} are more than {limit}")
+    dofs = _dofs(model, data, frame, contacts)
+    parent = model.dof_parentid
+    dense = not all(_related(parent, *pair) for pair in contacts.pair_dofs)
+    option = model.opt
+    euler = option.integrator == int(mujoco.mjtIntegrator.mjINT_EULER)
+    header = [
+        *(model.nv, len(contacts.points), len(contacts.pairs), model.nu),
+        *(not euler, euler and np.any(model.dof_damping > 0), option.density > 0 or option.viscosity > 0, dense),
+        *(option.timestep, *frame.project(option.gravity)),
+    ]
+    rows = [header, *dofs, *contacts.points, *contacts.pairs, *_actuators(model, data, frame)]
+    description = np.array([float(number) for row in rows for number in row])
+    if not np.isfinite(description).all():
+        raise EvergaitError("the model has parameters that are not finite")
+    return PlanarModel(description, int(model.nv), int(model.nu))
+
+
+def _related(parent: Any, a: int, b: int) -> bool:
+    """Whether one joint is above the other (or either is the world)."""
+    low, high = min(a, b), max(a, b)
+    while high > low:
+        high = int(parent[high])
+    return low in (-1, high)
+
+
+def _dofs(model: Any, data: Any, frame: Frame, contacts: Contacts) -> list[list[float]]:
+    n = model.nv
+    kinds = [frame.kind(int(model.dof_jntid[i]), data) for i in range(n)]
+    parent = [int(p) for p in model.dof_parentid]
+    for i in range(n):
+        if kinds[i][0] != HINGE and parent[i] >= 0 and kinds[parent[i]][0] == HINGE:
+            raise EvergaitError(
+                f"joint {model.joint(int(model.dof_jntid[i])).name!r}: a slide below a hinge is not supported"
+            )
+    arm = [frame.anchors[i] - (frame.anchors[parent[i]] if parent[i] >= 0 else 0.0) for i in range(n)]
+    mass, moment, inertia = np.zeros(n), np.zeros((n, 2)), np.zeros(n)
+    fluid: list[list[float]] = [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0] for _ in range(n)]
+    for body in range(1, model.nbody):
+        dof, anchor = frame.carrier(body)
+        if dof < 0:
+            continue
+        centre = frame.project(data.xipos[body]) - anchor
+        axes = data.ximat[body].reshape(3, 3)
+        spin = frame.normal @ axes
+        mass[dof] += model.body_mass[body]
+        moment[dof] += model.body_mass[body] * centre
+        inertia[dof] += float(spin * spin @ model.body_inertia[body]) + model.body_mass[body] * float(centre @ centre)
+        if model.opt.density > 0 or model.opt.viscosity > 0:
+            if model.body_weldid[body] != body or kinds[dof][0] != HINGE:
+                raise EvergaitError(f"body {model.body(body).name!r}: a fluid needs a hinge of its own on every body")
+            fluid[dof] = _fluid(model, frame, body, centre, axes)
+    for i in reversed(range(n)):
+        if (p := parent[i]) >= 0:
+            mass[p] += mass[i]
+            moment[p] += mass[i] * arm[i]
+            inertia[p] += mass[i] * float(arm[i] @ arm[i])
+    rows = []
+    for i in range(n):
+        joint = int(model.dof_jntid[i])
+        kind, sign = kinds[i]
+        lower, upper = sorted(sign * model.jnt_range[joint]) if model.jnt_limited[joint] else (0.0, 0.0)
+        margin, where = float(model.jnt_margin[joint]), f"joint {model.joint(joint).name or joint!r}"
+        if model.jnt_limited[joint] and upper - lower <= 2 * margin:
+            raise EvergaitError(f"{where}: both ends of its range can be active at once")
+        weight = float(model.dof_invweight0[i])
+        soft = softness(model, model.jnt_solref[joint], model.jnt_solimp[joint], margin, weight, where)
+        points = [k for k, dof in enumerate(contacts.point_dofs) if dof == i]
+        rows.append(
+            [
+                *(kind, parent[i], sign, sign * model.qpos0[i], *arm[i], mass[i], *moment[i], inertia[i]),
+                *(model.dof_armature[i], model.dof_damping[i], model.jnt_stiffness[joint]),
+                *(sign * model.qpos_spring[i], model.jnt_limited[joint], lower, upper, *soft, *fluid[i]),
+                *(points[0] if points else 0, len(points)),
+            ]
+        )
+    return rows
+
+
+def _fluid(model: Any, frame: Frame, body: int, centre: Float64, axes: Float64) -> list[float]:
+    """MuJoCo's inertia-box model: linear and quadratic drag of a box with the body's mass and inertia."""
+    inertia, mass = model.body_inertia[body], float(model.body_mass[body])
+    if mass == 0.0:
+        return [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    box = np.sqrt(np.maximum(1e-15, inertia.sum() - 2 * inertia) / mass * 6.0)
+    across = int(np.argmax(np.abs(frame.normal @ axes)))
+    if abs(frame.normal @ axes[:, across]) < 1 - TOLERANCE:
+        raise EvergaitError(f"body {model.body(body).name!r}: no axis of its inertia is normal to the plane of motion")
+    one, two = [k for k in range(3) if k != across]
+    direction = frame.project(axes[:, one])
+    diameter = float(box.sum()) / 3.0
+    density, viscosity = model.opt.density, model.opt.viscosity
+    return [
+        *centre,
+        *direction,
+        3.0 * math.pi * diameter * viscosity,
+        0.5 * density * box[two] * box[across],
+        0.5 * density * box[one] * box[across],
+        math.pi * diameter**3 * viscosity,
+        density * box[across] * (box[one] ** 4 + box[two] ** 4) / 64.0,
+    ]
+
+
+def _actuators(model: Any, data: Any, frame: Frame) -> list[list[float]]:
+    rows = []
+    for a in range(model.nu):
+        joint = int(model.actuator_trnid[a, 0])
+        _, sign = frame.kind(joint, data)
+        gain = sign * float(model.actuator_gear[a, 0]) * float(model.actuator_gainprm[a, 0])
+        limited = bool(model.actuator_ctrllimited[a])
+        low, high = model.actuator_ctrlrange[a] if limited else (0.0, 0.0)
+        rows.append([int(model.jnt_dofadr[joint]), gain, limited, low, high])
+    return rows

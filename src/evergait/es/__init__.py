@@ -1,0 +1,1 @@
+"""Evolution strategies: returns → utilities, gradient → step."""

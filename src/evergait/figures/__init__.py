@@ -1,0 +1,1 @@
+"""Figures on paper, drawn from `analysis`."""

@@ -1,0 +1,1 @@
+"""The paper that this project reproduces: its numbers, its roles, its claims."""

@@ -1,0 +1,252 @@
+"""The policy of the paper: an input layer per task, shared hidden layers, a head that is shared or one per task.
+
+θ is one flat float32 vector. Each layer is a weight (n_out, n_in) by rows, then a bias (n_out,). The order of layers is
+hidden, shared head, then input layer (and own head) of each task sorted by name, so that θ does not depend on the
+order of the stream. Initial numbers belong to a layer's name: adding tasks changes none of the others.
+"""
+
+import functools
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from evergait import _native
+from evergait.core.arrays import Array, Float32, Float64, Int32, Int64
+from evergait.core.data import require
+from evergait.core.errors import EvergaitError
+from evergait.core.random import INITIAL_WEIGHTS, Noise, layer_index, uniform
+from evergait.tasks import Task, spaces
+
+Activation = Literal["linear", "relu", "tanh"]
+ACTIVATIONS: tuple[Activation, ...] = ("linear", "relu", "tanh")  # positions are the native core's codes
+Part = Literal["active", "shared", "own", "all"]
+
+
+@dataclass(frozen=True)
+class PolicyConfig:
+    """Shape of the policy."""
+
+    input_width: int = 64
+    """Outputs of each task's input layer."""
+    hidden: tuple[int, ...] = (64,)
+    """Widths of the shared hidden layers."""
+    input_activation: Activation = "linear"
+    """Activation of the input layers."""
+    activation: Activation = "relu"
+    """Activation of the hidden layers."""
+    output_activation: Activation = "tanh"
+    """Activation of the head; its range is stretched to the task's action bounds."""
+    heads: Literal["shared", "separate"] = "shared"
+    """One head for all tasks (task-agnostic), or one per task (task-aware)."""
+    normalise: bool = False
+    """Whether each task's observations are normalised by running statistics, which are part of the policy."""
+    replay_updates_statistics: bool = False
+    """Whether replayed episodes of an earlier task update that task's statistics too."""
+
+    def check(self) -> None:
+        """Raise EvergaitError for sizes that make no network."""
+        widths = {"policy.input_width": self.input_width}
+        widths |= {f"policy.hidden[{i}]": width for i, width in enumerate(self.hidden)}
+        for where, width in widths.items():
+            require(1 <= width <= _native.MAX_WIDTH, where, width, f"from 1 to {_native.MAX_WIDTH}")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Where one layer lies in θ."""
+
+    name: str
+    offset: int
+    n_in: int
+    n_out: int
+
+    @property
+    def bias(self) -> int:
+        """Offset of the bias."""
+        return self.offset + self.n_in * self.n_out
+
+    @property
+    def end(self) -> int:
+        """Offset behind the bias."""
+        return self.bias + self.n_out
+
+
+@dataclass(frozen=True)
+class Network:
+    """The layers of θ that are active for one task, and what surrounds them: all that an engine needs."""
+
+    layers: Int64
+    """(n_layers, 5): offset of the weight (n_out, n_in) in θ, offset of the bias, n_in, n_out, activation code."""
+    action_middle: Float32
+    action_half_range: Float32
+    discrete: bool = False
+    discrete_start: int = 0
+    mean: Float64 | None = None
+    """Observation normalisation: (observation − mean) · scale, in float64, before the cast to float32."""
+    scale: Float64 | None = None
+
+    @property
+    def n_observations(self) -> int:
+        """Size of the observation."""
+        return int(self.layers[0, 2])
+
+    @property
+    def n_actions(self) -> int:
+        """Outputs of the head that this task uses."""
+        return int(self.layers[-1, 3])
+
+    def outputs(self, theta: Float64, observations: Array) -> Float64:
+        """(n, n_actions) of the head in float64, in [−1, 1] with tanh: not yet stretched to the action bounds."""
+        self._check(observations)
+        out = np.empty((len(observations), self.n_actions))
+        _native.outputs(self.layers, self.mean, self.scale, theta, observations.astype(np.float64), out)
+        return out
+
+    def pull_back(self, theta: Float64, observations: Array, cotangents: Float64, squared: bool = False) -> Float64:
+        """(n_parameters,) Σ over rows of ∂(cotangent · outputs)/∂θ, or of its squares: back-propagation."""
+        self._check(observations)
+        gradient = np.zeros(len(theta))
+        seen = observations.astype(np.float64)
+        _native.pull_back(self.layers, self.mean, self.scale, theta, seen, cotangents, squared, gradient)
+        return gradient
+
+    def _check(self, observations: Array) -> None:
+        if observations.ndim != 2 or observations.shape[1] != self.n_observations:
+            right = f"it must be (n, {self.n_observations}) for this task"
+            raise EvergaitError(f"observations: their shape is {observations.shape}; {right}")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Layout of θ for a set of tasks."""
+
+    config: PolicyConfig
+    tasks: tuple[Task, ...]
+    """The tasks it can act in, sorted by name."""
+
+    @staticmethod
+    def build(config: PolicyConfig, tasks: Iterable[Task]) -> "Policy":
+        """A policy for a set of tasks, in any order, repeats allowed."""
+        return Policy(config, tuple(sorted(set(tasks), key=lambda task: task.name)))
+
+    @functools.cached_property
+    def layers(self) -> dict[str, Layer]:
+        """Every layer by name, in the order of θ."""
+        config = self.config
+        widths = (config.input_width, *config.hidden)
+        shapes = {f"hidden.{i}": shape for i, shape in enumerate(itertools.pairwise(widths))}
+        if config.heads == "shared":
+            shapes["head"] = (widths[-1], max(spaces(task).n_actions for task in self.tasks))
+        for task in self.tasks:
+            shapes[f"input.{task.name}"] = (spaces(task).n_observations, config.input_width)
+            if config.heads == "separate":
+                shapes[f"head.{task.name}"] = (widths[-1], spaces(task).n_actions)
+        layers: dict[str, Layer] = {}
+        offset = 0
+        for name, (n_in, n_out) in shapes.items():
+            layers[name] = Layer(name, offset, n_in, n_out)
+            offset = layers[name].end
+        return layers
+
+    @property
+    def n_parameters(self) -> int:
+        """Length of θ."""
+        return next(reversed(self.layers.values())).end
+
+    def initial(self, seed: int, purpose: int = INITIAL_WEIGHTS, index: int = 0) -> Float32:
+        """Uniform ±1/√n_in for weights and biases; `index` counts independent initialisations."""
+        theta = np.empty(self.n_parameters, np.float32)
+        for layer in self.layers.values():
+            words = Noise(seed, purpose, generation=index).integers(layer.end - layer.offset, layer_index(layer.name))
+            theta[layer.offset : layer.end] = (2 * uniform(words) - 1) / np.sqrt(np.float32(layer.n_in))
+        return theta
+
+    def path(self, task: Task) -> list[tuple[Layer, int, Activation]]:
+        """The layers that an observation of the task passes through: (layer, outputs used, activation)."""
+        config, layers = self.config, self.layers
+        hidden = [layers[f"hidden.{i}"] for i in range(len(config.hidden))]
+        head = layers["head" if config.heads == "shared" else f"head.{task.name}"]
+        first = layers[f"input.{task.name}"]
+        return [
+            (first, first.n_out, config.input_activation),
+            *((layer, layer.n_out, config.activation) for layer in hidden),
+            (head, spaces(task).n_actions, config.output_activation),
+        ]
+
+    def network(self, task: Task, statistics: "Statistics | None" = None) -> Network:
+        """What an engine needs to act in the task."""
+        space = spaces(task)
+        rows = [
+            (layer.offset, layer.bias, layer.n_in, n_out, ACTIVATIONS.index(activation))
+            for layer, n_out, activation in self.path(task)
+        ]
+        mean, scale = statistics.normaliser(task) if statistics and self.config.normalise else (None, None)
+        return Network(
+            np.array(rows, np.int64),
+            space.action_middle,
+            space.action_half_range,
+            space.discrete,
+            space.discrete_start,
+            mean,
+            scale,
+        )
+
+    def active(self, task: Task, part: Part = "active") -> list[tuple[int, int]]:
+        """Ranges of θ, in rising order: what the task uses, of that what is shared or its own, or all of θ."""
+        if part == "all":
+            return [(0, self.n_parameters)]
+        ranges = []
+        for layer, n_out, _ in self.path(task):
+            own = layer.name.endswith(f".{task.name}")
+            if part == "active" or own == (part == "own"):
+                ranges += [(layer.offset, layer.offset + n_out * layer.n_in), (layer.bias, layer.bias + n_out)]
+        return sorted(ranges)
+
+    def transplant(self, source: "Policy", theta: Float32, seed: int) -> Float32:
+        """θ of a policy that knows other tasks, moved into this layout; layers that it lacks are initialised.
+
+        A shared head that must grow keeps its old outputs and gets new ones.
+        """
+        moved = self.initial(seed)
+        for name, old in source.layers.items():
+            if name not in self.layers:
+                continue
+            new = self.layers[name]
+            n_out = min(old.n_out, new.n_out)
+            n = n_out * old.n_in
+            moved[new.offset : new.offset + n] = theta[old.offset : old.offset + n]
+            moved[new.bias : new.bias + n_out] = theta[old.bias : old.bias + n_out]
+        return moved
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Per task: count, sums and sums of squares of the observations that training has seen."""
+
+    sums: Mapping[str, Float64]
+    """Task name → (3, n_observations)."""
+
+    @staticmethod
+    def empty(tasks: Iterable[Task]) -> "Statistics":
+        """No observation seen yet."""
+        return Statistics({task.name: np.zeros((3, spaces(task).n_observations)) for task in tasks})
+
+    def normaliser(self, task: Task) -> tuple[Float64, Float64] | tuple[None, None]:
+        """(mean, 1/standard deviation), or none before the first observation."""
+        count, total, squares = self.sums[task.name]
+        if count[0] == 0:
+            return None, None
+        mean = total / count
+        variance = np.maximum(squares / count - mean * mean, 1e-6)
+        return mean, 1 / np.sqrt(variance)
+
+    def add(self, task: Task, lengths: Int32, sums: Float64) -> "Statistics":
+        """Add rows (n,) and (n, 2, n_observations), in row order."""
+        added = np.zeros_like(self.sums[task.name])
+        for length, row in zip(lengths, sums, strict=True):
+            added[0] += length
+            added[1:] += row
+        return Statistics({**self.sums, task.name: self.sums[task.name] + added})

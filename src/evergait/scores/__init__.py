@@ -1,0 +1,1 @@
+"""Ledgers → measures; seeds → intervals."""

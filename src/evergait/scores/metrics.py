@@ -1,0 +1,151 @@
+"""Ledgers → what was learnt, kept, forgotten and transferred.
+
+Notation of the paper: R̂(T, k) is the mean return on task T at evaluation k divided by R*(T); stage t = 1..n trains
+task T_t. A run's ledgers come in the order of its stages, one per stage.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evergait.core.arrays import Float64
+from evergait.store.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class Normaliser:
+    """R*: the return that counts as 1 on each task, and where it comes from."""
+
+    best: Mapping[str, float]
+    source: str
+
+    def __getitem__(self, task: str) -> float:
+        return self.best[task]
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """The measures of one run. Stages are counted from 0 here."""
+
+    ledgers: Sequence[Ledger]
+    normaliser: Normaliser
+
+    @property
+    def n_stages(self) -> int:
+        """Phases trained so far."""
+        return len(self.ledgers)
+
+    def task(self, stage: int) -> str:
+        """The task that a stage learns; the first one in multi-task training."""
+        return self.ledgers[stage].learning[0]
+
+    def curve(self, task: str, stage: int) -> Float64:
+        """(n_records,) R̂ on a task at the evaluations of a stage."""
+        return self.ledgers[stage].curve(task) / self.normaliser[task]
+
+    def final(self, task: str, stage: int = -1) -> float:
+        """R̂ on a task at the last evaluation of a stage."""
+        return float(self.curve(task, stage)[-1])
+
+    def best_while_learning(self, stage: int) -> float:
+        """R̂*(T_i | T≤i): the best evaluation of a stage's task during that stage."""
+        return float(self.curve(self.task(stage), stage).max())
+
+    def random(self, task: str) -> float:
+        """R̂(T | rand): mean over random policies."""
+        return float(np.mean(self.ledgers[0].random_returns[task])) / self.normaliser[task]
+
+    def matrix(self) -> Float64:
+        """(n_stages, n_stages): R̂ on the task of stage j at the last evaluation of stage i."""
+        return np.array([[self.final(self.task(j), i) for j in range(self.n_stages)] for i in range(self.n_stages)])
+
+    def backward_transfer_curve(self, learnt: int, stage: int) -> Float64:
+        """BWT(T_i ← T_t, k) = R̂(T_i, k) − R̂*(T_i | T≤i) at every evaluation k of stage t ≥ i."""
+        return self.curve(self.task(learnt), stage) - self.best_while_learning(learnt)
+
+    def backward_transfer(self, learnt: int, stage: int = -1) -> float:
+        """BWT(T_i ← T_t, last); negative is forgetting."""
+        return float(self.backward_transfer_curve(learnt, stage)[-1])
+
+    def average_backward_transfer(self) -> float:
+        """Avg BWT = mean over i < n of BWT(T_i ← T_n, last)."""
+        return _mean([self.backward_transfer(i) for i in range(self.n_stages - 1)])
+
+    def forward_transfer_curve(self, future: int, stage: int) -> Float64:
+        """FWT(T_i → T_t, k) = R̂(T_i, k) − R̂(T_i | rand) at every evaluation k of stage t < i."""
+        task = self.task(future)
+        return self.curve(task, stage) - self.random(task)
+
+    def forward_transfer(self, future: int, stage: int | None = None) -> float:
+        """FWT at the last evaluation of a stage, by default the one right before the task is learnt."""
+        return float(self.forward_transfer_curve(future, future - 1 if stage is None else stage)[-1])
+
+    def average_forward_transfer(self) -> float:
+        """Avg FWT = mean over i ≥ 2 of FWT(T_i → T_{i−1}, last)."""
+        return _mean([self.forward_transfer(i) for i in range(1, self.n_stages)])
+
+    def interference(self, stage: int) -> float:
+        """Int(T, ρ) = 1 − R̂*(T_ρ | T≤ρ); 0 is single-task performance, negative is facilitation."""
+        return 1 - self.best_while_learning(stage)
+
+    def average_performance(self) -> float:
+        """Mean over all tasks that the run learnt of R̂ at the very end (Wołczyk et al. 2021, P(t))."""
+        learnt = dict.fromkeys(task for ledger in self.ledgers for task in ledger.learning)
+        return _mean([self.final(task) for task in learnt])
+
+    def maximum_forgetting(self) -> float:
+        """Mean over i < n of max over l < n of R[l, i] − R[n, i], from ends of stages (Chaudhry et al. 2018, eq. 3).
+
+        Only stages l ≥ i count: before its own stage a task has nothing to forget.
+        """
+        matrix, last = self.matrix(), self.n_stages - 1
+        return _mean([float(matrix[i:last, i].max() - matrix[last, i]) for i in range(last)])
+
+    def gem_backward_transfer(self) -> float:
+        """1/(n−1) Σ_{i<n} R[n, i] − R[i, i], from ends of stages (Lopez-Paz & Ranzato 2017, eq. 3)."""
+        matrix, last = self.matrix(), self.n_stages - 1
+        return _mean([float(matrix[last, i] - matrix[i, i]) for i in range(last)])
+
+    def gem_forward_transfer(self) -> float:
+        """1/(n−1) Σ_{i>1} R[i−1, i] − b_i, b_i of random policies (Lopez-Paz & Ranzato 2017, eq. 4)."""
+        matrix = self.matrix()
+        return _mean([float(matrix[i - 1, i]) - self.random(self.task(i)) for i in range(1, self.n_stages)])
+
+    def continual_world_forward_transfer(self, baselines: Mapping[str, Ledger]) -> float:
+        """Mean over tasks of (AUC − AUC_b)/(1 − AUC_b), AUC the mean R̂ over a task's own stage, clipped to [0, 1].
+
+        AUC_b is that of single-task training (Wołczyk et al. 2021, section 3.2).
+        """
+        transfers = []
+        for stage in range(self.n_stages):
+            task = self.task(stage)
+            baseline = _area(baselines[task].curve(task) / self.normaliser[task])
+            transfers.append((_area(self.curve(task, stage)) - baseline) / (1 - baseline))
+        return _mean(transfers)
+
+    def summary(self) -> dict[str, float]:
+        """Every measure that needs nothing but this run, by the name that files and tables use."""
+        names = {"average_performance": self.average_performance}
+        if self.n_stages > 1:
+            names |= {
+                "average_backward_transfer": self.average_backward_transfer,
+                "average_forward_transfer": self.average_forward_transfer,
+                "maximum_forgetting": self.maximum_forgetting,
+                "gem_backward_transfer": self.gem_backward_transfer,
+                "gem_forward_transfer": self.gem_forward_transfer,
+            }
+        return {name: measure() for name, measure in names.items()}
+
+    def total_steps(self) -> dict[str, int]:
+        """Environment steps of the whole run by kind."""
+        parts = [ledger.total_steps() for ledger in self.ledgers]
+        return {kind: sum(part[kind] for part in parts) for kind in parts[0]} if parts else {}
+
+
+def _area(curve: Float64) -> float:
+    return float(np.clip(curve, 0.0, 1.0).mean())
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values))

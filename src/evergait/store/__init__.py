@@ -1,0 +1,1 @@
+"""Phases and their ledgers on disk."""

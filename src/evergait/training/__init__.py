@@ -1,0 +1,1 @@
+"""Training of phases and runs, and what people see of it."""

@@ -1,0 +1,126 @@
+"""Phases of a run: what decides their bits, and training the ones that a store does not have yet."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import mujoco
+
+from evergait.config import Config
+from evergait.core.data import to_data
+from evergait.core.signals import interruptible
+from evergait.core.versions import versions
+from evergait.engines import engine_name
+from evergait.methods import Stage
+from evergait.policy import Policy, Statistics
+from evergait.store.phases import PhaseFolder, PhaseStore, identity_hash
+from evergait.training.evaluate import Evaluator
+from evergait.training.state import State
+from evergait.training.train import Observer, Trainer
+from evergait.workers import Workers
+
+ALGORITHM = 1
+"""Raised only when the same settings give other bits than before."""
+WAIT_SECONDS = 0.2
+"""Between looks at a phase that another process trains."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase of a run: its stage, its place in the tree, and all that decides its bits."""
+
+    stage: Stage
+    parent: str
+    """Hash of the phase before; empty for the first."""
+    identity: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The phase's hash."""
+        return identity_hash(self.identity)
+
+
+def plan_phases(config: Config) -> list[Phase]:
+    """The phases of a run, in order, by hash; runs that begin alike share their first phases."""
+    phases: list[Phase] = []
+    policy = config.build_policy()
+    for stage in config.stages():
+        parent = phases[-1].name if phases else ""
+        phases.append(Phase(stage, parent, _identity(config, stage, policy, parent)))
+    return phases
+
+
+def _identity(config: Config, stage: Stage, policy: Policy, parent: str) -> dict[str, Any]:
+    """Plain data of all that decides a phase's bits: not names, threads or paths."""
+    involved = [task.name for task in (*stage.tasks, *stage.earlier)]
+    data = to_data(config)
+    for name in ("stream", "method"):
+        del data[name]
+    del data["generations" if config.steps else "steps"]
+    del data["evaluation"]["every" if config.steps else "every_steps"]
+    if not parent:
+        del data["carry"]
+    return {
+        **data,
+        "algorithm": ALGORITHM,
+        "mujoco": mujoco.__version__,
+        "parent": parent,
+        "stage": stage.index,
+        "learning": [task.name for task in stage.tasks],
+        "earlier": [task.name for task in stage.earlier],
+        "tasks": [task.name for task in policy.tasks],
+        "engine": {task.name: engine_name(config.engine, task) for task in policy.tasks},
+        "healthy_bonus": {name: factor for name, factor in data["healthy_bonus"].items() if name in involved},
+        "method": dict(config.method.settings(stage)),
+    }
+
+
+@dataclass(frozen=True)
+class PhaseTrainer:
+    """Trains the phases of one run into a store."""
+
+    config: Config
+    store: PhaseStore
+    workers: Workers
+    observers: Sequence[Observer] = ()
+    checkpoint_seconds: float = 30.0
+
+    def ensure(self, phase: Phase, on_wait: Callable[[], None] = lambda: None) -> PhaseFolder:
+        """The phase, trained; `on_wait` is called once if another process is at it."""
+        folder = self.store.folder(phase.name)
+        if folder.is_done():
+            folder.tidy()
+        is_waiting = False
+        while not folder.is_done():
+            with self.store.writing(phase.identity) as writer:
+                if writer:
+                    trainer = self._trainer()
+                    state = trainer.train(phase.stage, self._start(phase, trainer.policy), writer)
+                    progress = {**trainer.progress(state), "versions": versions()}
+                    writer.finish(state.result(), state.metadata(), progress)
+                    break
+            if not is_waiting:
+                on_wait()
+            is_waiting = True
+            with interruptible():
+                time.sleep(WAIT_SECONDS)
+        folder.tidy()
+        return folder
+
+    def _trainer(self) -> Trainer:
+        config = self.config
+        policy = config.build_policy()
+        engines = {task: engine_name(config.engine, task) for task in policy.tasks}
+        evaluator = Evaluator(policy, engines, self.workers, config.evaluation, config.seed)
+        return Trainer(config, policy, evaluator, self.workers, self.observers, self.checkpoint_seconds)
+
+    def _start(self, phase: Phase, policy: Policy) -> State:
+        """θ, statistics and memory from the parent; the optimizer and the horizon begin anew with every phase."""
+        optimizer, horizon = self.config.optimizer.start(policy.n_parameters), self.config.horizon
+        if not phase.parent:
+            return State(policy.initial(self.config.seed), optimizer, Statistics.empty(policy.tasks), horizon=horizon)
+        parent = self.store.folder(phase.parent)
+        before = State.load(*parent.result(), policy, parent.path)
+        theta = before.best_theta if self.config.carry == "best" else before.theta
+        return State(theta, optimizer, before.statistics, horizon=horizon, memory=before.memory)

@@ -1,0 +1,220 @@
+"""A run: a folder with its config, and the phases of its stream in a store.
+
+<out>/config.toml   the settings
+      run.json      hashes of the phases, in order; where the store is; a digest of config.toml
+      phases/       the store, unless another one is given
+      lock          held while the files above are written
+"""
+
+import itertools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from evergait.config import Config, read_config
+from evergait.core.arrays import Float32
+from evergait.core.data import require, to_data
+from evergait.core.errors import EvergaitError
+from evergait.core.files import (
+    LIMIT,
+    locked,
+    make_own_folder,
+    read_bytes,
+    read_json,
+    remove_leftovers,
+    sha256,
+    write_atomically,
+    write_json,
+)
+from evergait.core.signals import stop_at_safe_points
+from evergait.policy import Policy
+from evergait.scores.metrics import Metrics
+from evergait.scores.reference import choose_normaliser
+from evergait.store.ledger import Ledger
+from evergait.store.phases import PhaseFolder, PhaseStore
+from evergait.training.phases import PhaseTrainer, plan_phases
+from evergait.training.state import State
+from evergait.training.train import Observer
+from evergait.workers import LocalWorkers, Workers
+
+OWN_FILES = ("config.toml", "run.json", "phases", "lock")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run has on disk; the phases that are not done yet are left out."""
+
+    path: Path
+    config: Config
+    phases: tuple[PhaseFolder, ...]
+
+    @staticmethod
+    def load(path: str | Path) -> "Run":
+        """Read a run's folder."""
+        path = Path(path)
+        if not (path / "run.json").exists():
+            raise EvergaitError(f"{path}: is not a run's folder (it has no run.json); `evergait train --out` makes one")
+        described = read_json(path / "run.json")
+        names, store = described.get("phases"), described.get("store")
+        if not isinstance(names, list) or not isinstance(store, str):
+            raise EvergaitError(f"{path / 'run.json'}: must have a list `phases` and a text `store`")
+        if described.get("config") not in (None, sha256(read_bytes(path / "config.toml"))):
+            raise EvergaitError(
+                f"{path / 'config.toml'}: does not match its digest in run.json; it was damaged or edited"
+            )
+        folders = [PhaseStore(path / store).folder(str(name)) for name in names]
+        done = tuple(itertools.takewhile(PhaseFolder.is_done, folders))
+        return Run(path, read_config(path / "config.toml"), done)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every phase of the stream has been trained."""
+        return len(self.phases) == len(self.config.stages())
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The layout of θ."""
+        self.config.policy.check()
+        policy = self.config.build_policy()
+        require(4 * policy.n_parameters <= LIMIT, "policy", policy.n_parameters, f"at most {LIMIT // 4} parameters")
+        return policy
+
+    @cached_property
+    def ledgers(self) -> tuple[Ledger, ...]:
+        """The evaluations of every finished phase."""
+        ledgers = tuple(phase.ledger() for phase in self.phases)
+        for stage, (phase, ledger) in enumerate(zip(self.phases, ledgers, strict=True)):
+            if ledger.stage != stage or ledger.tasks != ledgers[0].tasks:
+                raise EvergaitError(f"{phase.path / 'ledger.jsonl'}: is not of phase {stage + 1} of this run")
+        return ledgers
+
+    @property
+    def ledger(self) -> Ledger:
+        """The evaluations of the last finished phase."""
+        self._require_phase()
+        return self.ledgers[-1]
+
+    @property
+    def has_policies(self) -> bool:
+        """Whether every finished phase has its θ."""
+        return all(phase.has_policy for phase in self.phases)
+
+    def state(self, stage: int = -1) -> State:
+        """θ and statistics at the end of a stage."""
+        self._require_phase()
+        return State.load(*self.phases[stage].result(), self.policy, self.phases[stage].path)
+
+    @property
+    def theta(self) -> Float32:
+        """θ at the end of the last finished phase."""
+        return self.state().theta
+
+    @property
+    def theta_sha256(self) -> str:
+        """Digest of the bits of θ: equal for equal configs, whatever the threads, workers and interruptions."""
+        self._require_phase()
+        tensors, _ = self.phases[-1].result()
+        if "theta" not in tensors:
+            raise EvergaitError(f"{self.phases[-1].path / 'theta.safetensors'}: has no tensor `theta`")
+        return sha256(tensors["theta"].tobytes())
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """What was learnt, kept, forgotten and transferred."""
+        self._require_phase()
+        return Metrics(self.ledgers, choose_normaliser(self.ledgers))
+
+    def _require_phase(self) -> None:
+        if not self.phases:
+            raise EvergaitError(
+                f"{self.path}: no phase of this run is finished yet; run the same `train` command again"
+            )
+
+
+def default_threads() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def check_threads(threads: int | None) -> int:
+    """The number of threads to use: as wanted, or all processors."""
+    require(threads is None or threads >= 1, "threads", threads, "at least 1")
+    return threads or default_threads()
+
+
+def open_folder(config: Config, out: Path, store: Path) -> None:
+    """Make or reopen a run's folder; another config or foreign files in it are an error."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        names = {entry.name for entry in out.iterdir()}
+    except OSError as error:
+        raise EvergaitError(f"out: {out} cannot be made a folder: {error.strerror}") from error
+    # A kill while the folder was made leaves a part of it, which is ours all the same.
+    ours = {name for name in names if name in OWN_FILES or name.startswith((".config.toml.", ".run.json."))}
+    if not {"config.toml", "run.json"} <= names and names != ours:
+        raise EvergaitError(f"out: {out} is not empty and not a run's folder; choose another one")
+    try:
+        with locked(out / "lock"):
+            remove_leftovers(out, "config.toml", "run.json")
+            _write_folder(config, out, store)
+    except OSError as error:
+        raise EvergaitError(f"out: {out} cannot be written: {error.strerror}") from error
+
+
+def _write_folder(config: Config, out: Path, store: Path) -> None:
+    """Its files, as far as they are missing or say something else."""
+    if not ((out / "config.toml").exists() and (out / "run.json").exists()):
+        write_atomically(out / "config.toml", config.to_toml().encode())
+    there = read_config(out / "config.toml")
+    if there != config:
+        mine, theirs = to_data(config), to_data(there)
+        changed = next((key for key in mine if mine[key] != theirs[key]), "config")
+        raise EvergaitError(
+            f"out: {out} holds a run with another config ({changed} is {theirs.get(changed)!r} there and "
+            f"{mine.get(changed)!r} here); choose another folder"
+        )
+    if store == out / "phases":
+        make_own_folder(store)
+    store.mkdir(parents=True, exist_ok=True)
+    described = {
+        "phases": [phase.name for phase in plan_phases(config)],
+        "store": os.path.relpath(store, out),
+        "config": sha256(read_bytes(out / "config.toml")),
+    }
+    if not (out / "run.json").exists() or read_json(out / "run.json") != described:
+        write_json(out / "run.json", described)
+
+
+def train(
+    config: Config,
+    out: str | Path,
+    *,
+    threads: int | None = None,
+    store: str | Path | None = None,
+    workers: Workers | None = None,
+    observers: Sequence[Observer] = (),
+    checkpoint_seconds: float = 30.0,
+) -> Run:
+    """Train a stream, or go on where an earlier call with the same config and folder stopped.
+
+    Phases that the store already has, from this run or another, are not trained again.
+    """
+    config.check()
+    n_threads = check_threads(threads)
+    out = Path(out)
+    root = Path(store) if store else out / "phases"
+    open_folder(config, out, root)
+    hands = workers or LocalWorkers(n_threads)
+    trainer = PhaseTrainer(config, PhaseStore(root), hands, observers, checkpoint_seconds)
+    try:
+        with stop_at_safe_points():
+            for phase in plan_phases(config):
+                trainer.ensure(phase)
+    except OSError as error:
+        raise EvergaitError(f"{error.filename or out}: {error.strerror}; what was saved before is intact") from error
+    finally:
+        if workers is None:
+            hands.close()
+    return Run.load(out)

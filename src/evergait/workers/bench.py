@@ -1,0 +1,140 @@
+"""How fast the engines are: one generation of the same candidates on each, in turn, from a policy that survives.
+
+A policy that falls at once would measure resets; so a short run of evolution strategies comes first.
+"""
+
+import importlib.util
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from evergait import _native
+from evergait.core.arrays import Float32, Float64
+from evergait.core.errors import EvergaitError
+from evergait.core.random import PERTURBATION, Noise
+from evergait.engines import engine_name, get_engine
+from evergait.engines.base import Episodes, Outcome
+from evergait.es.optimizers import Adam
+from evergait.es.shaping import centered_ranks
+from evergait.policy import Policy, PolicyConfig
+from evergait.tasks import Task, make, spaces
+
+SIGMA = 0.02
+
+
+@dataclass(frozen=True)
+class Speed:
+    """One line of a benchmark."""
+
+    task: str
+    engine: str
+    threads: int
+    env_steps_per_s: float
+    ratio_to_mujoco: float | None
+    """None where mujoco itself was not measured."""
+
+
+def generation(task: Task, theta: Float32, n_rows: int, index: int, sigma: float = SIGMA) -> Episodes:
+    """λ mirrored candidates around θ; every pair has its own initial state."""
+    policy, row = Policy.build(PolicyConfig(), [task]), np.arange(n_rows)
+    pair, sign = (row // 2).astype(np.uint32), np.where(row % 2, -1, 1).astype(np.float32)
+    noise = Noise(0, PERTURBATION, generation=index)
+    return Episodes(task, policy.network(task), theta, sigma, noise, pair, sign, (pair + index).astype(np.uint32))
+
+
+def survivor(task: Task, n_threads: int, n_generations: int = 60, n_pairs: int = 48) -> Float32:
+    """A policy that lasts, by a minute or less of evolution strategies (healthy bonus included)."""
+    policy = Policy.build(PolicyConfig(), [task])
+    theta, adam = policy.initial(0), Adam(learning_rate=0.02)
+    engine, state = get_engine(engine_name("auto", task)), adam.start(policy.n_parameters)
+    touched, pairs = np.ones(policy.n_parameters, bool), np.arange(n_pairs, dtype=np.uint32)
+    for index in range(n_generations):
+        request = generation(task, theta, 2 * n_pairs, index, sigma=0.05)
+        outcome = engine.run(request, n_threads)
+        if outcome.lengths.mean() > 0.95 * spaces(task).n_steps:
+            break
+        utility = centered_ranks(np.nan_to_num(outcome.returns, nan=-np.inf))
+        gradient = np.zeros(policy.n_parameters)
+        weights = (utility[0::2] - utility[1::2]) / (2 * n_pairs * 0.05)
+        _native.accumulate_noise(*request.noise.words, pairs, weights, 0, len(gradient), gradient, n_threads)
+        theta, state = adam.update(theta, gradient, touched, state)
+    return theta
+
+
+def measure(
+    tasks: list[Task],
+    engines: list[str],
+    n_threads: int,
+    n_rows: int,
+    n_rounds: int,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Iterator[Speed]:
+    """Time every engine on the same rows, interleaved, the best of all rounds; Python's own loops get fewer rows."""
+    for task in tasks:
+        theta = survivor(task, n_threads)
+        full = generation(task, theta, n_rows, index=1_000_000)
+        best: dict[str, float] = {}
+        for _ in range(n_rounds):
+            for name in engines:
+                if (run := _runner(name, task, n_threads)) is None:
+                    continue
+                share = {"python": 48, "envpool": 12}.get(name, 1)
+                request = full.rows(slice(0, max(2 * n_threads, n_rows // share)))
+                begin = time.perf_counter()
+                n_steps = int(run(request).lengths.sum())
+                speed = n_steps / (time.perf_counter() - begin)
+                best[name] = max(best.get(name, 0.0), speed)
+                tell(f"{task.name}, {name}: {n_steps:,} steps, {speed:,.0f} per second")
+        for name, reached in best.items():
+            threads = 1 if name == "python" else n_threads
+            yield Speed(task.name, name, threads, reached, reached / best["mujoco"] if "mujoco" in best else None)
+
+
+def _runner(name: str, task: Task, n_threads: int) -> Callable[[Episodes], Outcome] | None:
+    """How to run rows on an engine, or nothing if it refuses the task."""
+    if name == "envpool":
+        return None if importlib.util.find_spec("envpool") is None else (lambda rows: _envpool(rows, n_threads))
+    if name == "python":
+        return _python_loop
+    try:
+        engine = get_engine(engine_name(name, task))
+    except EvergaitError:
+        return None
+    return lambda rows: engine.run(rows, n_threads)
+
+
+def _python_loop(rows: Episodes) -> Outcome:
+    """Gymnasium as most people run it: one environment, one core, the policy in NumPy."""
+    env = make(rows.task)
+    lengths = np.zeros(len(rows), np.int32)
+    for row, seed in enumerate(rows.seed.tolist()):
+        observation, _ = env.reset(seed=seed)
+        over = False
+        while not over:
+            observation, _, terminated, truncated, _ = env.step(_act(rows, np.asarray(observation, np.float32)))
+            lengths[row] += 1
+            over = terminated or truncated
+    env.close()
+    return Outcome(np.zeros(len(rows)), lengths, np.zeros(len(rows), bool))
+
+
+def _envpool(rows: Episodes, n_threads: int, n_steps: int = 250) -> Outcome:
+    """EnvPool with as many environments as rows, all at once, and the policy in NumPy for all of them together."""
+    import envpool
+
+    n = len(rows)
+    pool = envpool.make(rows.task.id, env_type="gymnasium", num_envs=n, num_threads=n_threads, seed=0)
+    observation, _ = pool.reset()
+    for _ in range(n_steps):
+        observation, *_ = pool.step(_act(rows, observation.astype(np.float32)))
+    return Outcome(np.zeros(n), np.full(n, n_steps, np.int32), np.zeros(n, bool))
+
+
+def _act(rows: Episodes, x: Float32) -> Float64:
+    """Actions of the unperturbed policy for (…, n_observations)."""
+    for weight, bias, n_in, n_out, activation in rows.network.layers.tolist():
+        x = x @ rows.theta[weight : weight + n_in * n_out].reshape(n_out, n_in).T + rows.theta[bias : bias + n_out]
+        x = np.tanh(x) if activation == 2 else np.maximum(x, 0) if activation == 1 else x
+    return (x * rows.network.action_half_range).astype(np.float64)

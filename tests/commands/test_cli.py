@@ -1,0 +1,221 @@
+"""The command line as a user meets it: results, exit codes, and no traceback for a mistake of theirs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+from small import tiny_config
+
+from evergait import __version__
+from evergait.cli import main, parse
+from evergait.methods import Collection, Distill, Method, Replay
+from evergait.training.run import Run, open_folder
+
+
+def evergait(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "evergait", *map(str, arguments)]
+    environment = {**os.environ, "COLUMNS": "200", **environment}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main([str(argument) for argument in arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_train_show_again(tmp_path: Path) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text(tiny_config().to_toml())
+    first = evergait("train", "--config", config, "--out", tmp_path / "run", "--generations", 2, "--method.budget", 2)
+    assert first.returncode == 0, first.stderr
+    assert "phase 2/2 Reacher-v5 starts" in first.stderr
+    again = evergait("train", "--config", config, "--out", tmp_path / "run", "--generations", 2, "--method.budget", 2)
+    assert again.returncode == 0
+    assert "is done; nothing to train" in again.stdout
+    other = evergait("train", "--config", config, "--out", tmp_path / "run", "--generations", 3)
+    assert other.returncode == 2
+    assert "another config" in other.stderr
+    assert Run.load(tmp_path / "run").config == tiny_config(generations=2, method=type(tiny_config().method)(budget=2))
+
+
+def test_flags_of_joined_methods() -> None:
+    flags = ["--method", "replay+distill", "--method.replay.budget", "6", "--method.distill.collection.episodes", "3"]
+    config = parse(["train", "--out", "runs/x", *flags]).settings
+    parts = {"replay": Replay(budget=6), "distill": Distill(collection=Collection(episodes=3))}
+    assert config.method == Method.named("replay+distill", "method")(**parts)
+
+
+def test_show_as_json(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = json.loads(printed(capsys, "show", trained, "--json"))
+    run = Run.load(trained)
+    assert shown["theta_sha256"] == run.theta_sha256
+    assert shown["done"] is True
+    assert [stage["task"] for stage in shown["stages"]] == ["InvertedPendulum-v5", "Reacher-v5"]
+    assert shown["metrics"] == run.metrics.summary()
+    assert shown["normaliser"]["source"]
+
+
+def test_show_for_people(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, "show", trained)
+    assert "R* comes from" in text
+    assert "average backward transfer" in text
+
+
+def test_eval_repeats_the_recorded_evaluation(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = json.loads(printed(capsys, "eval", trained, "--episodes", 2, "--engine", "mujoco", "--json"))
+    last = Run.load(trained).ledger.records[-1]
+    assert {row["task"]: row["returns"] for row in rows} == dict(last.returns)
+
+
+def test_eval_on_a_variant_and_another_engine(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["eval", trained, "--task", "InvertedPendulum-v5@gravity=0.1", "--stage", 1, "--which", "best"]
+    arguments += ["--episodes", 3, "--seed", 9, "--json"]
+    (row,) = json.loads(printed(capsys, *arguments, "--engine", "gymnasium", "--threads", 1))
+    assert row["engine"] == "gymnasium"
+    assert len(row["returns"]) == 3
+    (same,) = json.loads(printed(capsys, *arguments, "--engine", "mujoco"))
+    assert same["returns"] == row["returns"]
+
+
+def test_eval_of_a_snapshot(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["eval", trained, "--generation", 2, "--episodes", 2, "--engine", "mujoco", "--json"]
+    rows = json.loads(printed(capsys, *arguments))
+    record = next(record for record in Run.load(trained).ledger.records if record.generation == 2)
+    assert {row["task"]: row["returns"] for row in rows} == dict(record.returns)
+    assert main(["eval", str(trained), "--generation", "3"]) == 2
+    assert "generation: is 3; it must be one whose θ was kept: 2" in capsys.readouterr().err
+
+
+def test_verify_agrees_to_the_last_bit(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verified = json.loads(printed(capsys, "verify", trained, "--json"))
+    assert verified["agrees"]
+    assert all(row["largest difference"] == 0 for row in verified["rows"])
+    assert len(verified["rows"]) == 4
+
+
+def test_export_is_read_without_evergait(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = tmp_path / "policy.safetensors"
+    printed(capsys, "export", trained, "--output", policy)
+    text = (Path(__file__).parents[2] / "docs" / "policy-file.md").read_text()
+    code = text.split("```python\n")[1].split("```")[0]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 13
+    code = code.replace("policy.safetensors", str(policy)).replace("Hopper-v5", "Reacher-v5")
+    space: dict[str, object] = {}
+    exec(code, space)  # noqa: S102 - the documentation's own example
+    run = Run.load(trained)
+    observation = np.random.default_rng(0).normal(size=10)
+    from evergait import _native
+    from evergait.tasks import Task
+
+    network = run.policy.network(Task("Reacher-v5"))
+    packed = np.zeros((1, _native.packed_size(network.layers)), np.float32)
+    one = np.zeros(1, np.uint32), np.zeros(1, np.float32)
+    _native.pack_candidates(network.layers, run.theta, 0.0, 0, 0, 0, *one, packed, 1)
+    actions = np.zeros((1, 2), np.float32)
+    edges = network.action_middle, network.action_half_range
+    _native.act(network.layers, *edges, None, None, packed, observation[None], actions, 1)
+    np.testing.assert_allclose(space["act"](observation), actions[0], atol=1e-5)  # type: ignore[operator]
+
+
+def test_version_is_one_line_and_help_knows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    line = printed(capsys, "--version")
+    python = ".".join(map(str, sys.version_info[:3]))
+    expected = f"evergait {__version__}, mujoco {mujoco.__version__}, numpy {np.__version__}, "
+    assert line.startswith(expected)
+    assert f"Python {python}" in line
+    assert line.count("\n") == 1
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "--version" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["tasks", "methods", "doctor"])
+def test_what_there_is(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert json.loads(printed(capsys, command, "--json"))
+    assert printed(capsys, command)
+
+
+@pytest.mark.parametrize("log", ["tensorboard", "wandb"])
+def test_dashboards_are_fed(log: str, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(tiny_config(generations=2).to_toml())
+    arguments = ("train", "--config", tmp_path / "c.toml", "--out", tmp_path / "run", "--log", log)
+    done = evergait(*arguments, WANDB_MODE="offline", WANDB_SILENT="true", HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    pattern = {"tensorboard": "tensorboard/events*", "wandb": "wandb/offline-run-*/*.wandb"}[log]
+    (events,) = (tmp_path / "run").glob(pattern)
+    assert b"return/Reacher-v5" in events.read_bytes()
+
+
+BAD = [
+    (["train", "--out", "OUT", "--stream", "Hoper-v5"], "did you mean 'Hopper-v5'"),
+    (["train", "--out", "OUT", "--method", "repaly"], "did you mean 'replay'"),
+    (["train", "--out", "OUT", "--workers", "rya"], "did you mean 'ray'"),
+    (["train", "--out", "OUT", "--workers", "ray", "--workers.retries", "-1"], "workers.retries: is -1"),
+    (["train", "--out", "OUT", "--workers.address", "auto"], "Unrecognized options"),
+    (["study", "run", "demo", "--out", "OUT", "--workers=ray", "--workers.share", "0"], "workers.share: is 0"),
+    (["train", "--out", "OUT", "--preset", "papre"], "did you mean 'paper'"),
+    (["train", "--out", "OUT", "--config", "missing.toml"], "missing.toml: is missing"),
+    (["train", "--out", "OUT", "--pairs", "0"], "pairs: is 0; it must be at least 1"),
+    (["train", "--out", "OUT", "--sigma", "-1"], "sigma: is -1.0; it must be above 0"),
+    (["train", "--out", "OUT", "--method", "replay", "--method.budget", "3"], "method.budget: is 3"),
+    (["train", "--out", "OUT", "--method", "replay", "--method.budget", "9999"], "method.budget: is 9999"),
+    (["train", "--out", "OUT", "--method", "replay", "--stream", "Hopper-v5"], "replay needs an earlier task"),
+    (["train", "--out", "OUT", "--method", "replay+distil"], "did you mean 'distill'"),
+    (["train", "--out", "OUT", "--method", "distill+distill"], "distill may be there only once"),
+    (["train", "--out", "OUT", "--method=multitask+replay"], "multitask stands alone"),
+    (["train", "--out", "OUT", "--method", "adaptive"], "adaptive needs replay before it; write 'replay+adaptive'"),
+    (["train", "--out", "OUT", "--method", "replay+ewc", "--method.replay.budget", "3"], "method.replay.budget: is 3"),
+    (["train", "--out", "OUT", "--stream"], "stream: it is empty"),
+    (["train", "--out", "OUT", "--threads", "0", "--generations", "1"], "threads: is 0; it must be at least 1"),
+    (["train", "--out", "/proc/evergait", "--generations", "1"], "cannot be made a folder"),
+    (["train", "--out", "OUT", "--no-such-flag"], "Unrecognized options"),
+    (["train"], "--out"),
+    (["show", "OUT"], "is not a run's folder"),
+    (["eval", "OUT"], "is not a run's folder"),
+    (["verify", "OUT"], "is not the folder of a run or a study"),
+    (["export", "OUT"], "is not a run's folder"),
+    (["study", "run", "papre", "--out", "OUT"], "did you mean 'paper'"),
+    (["study", "run", "paper", "--scale", "minni", "--out", "OUT"], "did you mean 'mini'"),
+    (["study", "run", "demo", "--jobs", "0", "--out", "OUT"], "jobs: is 0"),
+    (["study", "run", "demo", "--only", "W>H", "--out", "OUT"], "W>H"),
+    (["study", "plan", "papre"], "did you mean 'paper'"),
+    (["study", "status", "OUT"], "OUT"),
+    (["report", "OUT"], "OUT"),
+    (["play", "OUT"], "is not a run's folder"),
+    (["tune", "missing.toml", "--out", "OUT"], "missing.toml"),
+    (["bench", "--population", "1"], "population: is 1; it must be at least 2"),
+    (["bench", "--tasks", "Hoper-v5"], "did you mean 'Hopper-v5'"),
+    (["trian"], "train"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
+def test_mistakes_are_told_in_a_sentence(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    try:
+        code = main([str(out) if a == "OUT" else a for a in arguments])
+    except SystemExit as error:  # how the parser of flags ends
+        code = error.code
+    assert code == 2
+    assert message.replace("OUT", str(out)) in capsys.readouterr().err.replace("\n", " ")
+    assert not out.exists()
+
+
+def test_no_traceback_reaches_the_user(tmp_path: Path) -> None:
+    done = evergait("train", "--out", tmp_path / "out", "--sigma", "-1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "evergait: sigma: is -1.0; it must be above 0\n"
+
+
+def test_an_unfinished_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    open_folder(tiny_config(), tmp_path / "run", tmp_path / "run" / "phases")
+    for command in ("show", "eval", "verify"):
+        assert main([command, str(tmp_path / "run")]) == 2
+        assert "no phase of this run is finished yet" in capsys.readouterr().err.replace("\n", " ")

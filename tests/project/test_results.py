@@ -1,0 +1,54 @@
+"""The results that come with the repository are what they say, and a study started here finds them done."""
+
+import importlib.util
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evergait.config import preset
+from evergait.store.phases import PhaseStore
+from evergait.studies.base import read_study
+from evergait.studies.cells import study_cells
+from evergait.studies.folder import load_results
+from evergait.studies.tree import Tree
+from evergait.training.phases import plan_phases
+
+RESULTS = Path(__file__).parents[2] / "results"
+SCALES = {"paper": "full"}
+WITHOUT_POLICIES = ("strengths", "tuning", "methods", "return")
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in RESULTS.glob("*/study.json")))
+def test_finished_phases_are_whole_and_known_to_their_study(name: str) -> None:
+    store = PhaseStore(RESULTS / name / "phases")
+    found = {path.name for path in store.root.iterdir() if store.folder(path.name).is_done()}
+    assert found
+    for phase in found:
+        store.folder(phase).ledger()
+        if name not in WITHOUT_POLICIES:
+            store.folder(phase).verify()
+    cells = study_cells(read_study(name).at_scale(SCALES.get(name, "")))
+    assert found <= set(Tree.build(cells).nodes)
+    assert load_results(RESULTS / name).entries
+
+
+def test_the_tuned_preset_is_what_the_study_tried() -> None:
+    cells = [cell for cell in study_cells(read_study("methods")) if cell.condition == "tuned"]
+    assert len(cells) == 18
+    for cell in cells:
+        config = replace(preset("tuned"), stream=cell.config.stream, seed=cell.seed)
+        assert [phase.name for phase in plan_phases(config)] == [phase.name for phase in cell.phases]
+
+
+def test_the_page_of_methods_says_what_the_ledgers_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    spec = importlib.util.spec_from_file_location("methods_page", RESULTS.parent / "benchmarks" / "methods.py")
+    assert spec
+    assert spec.loader
+    page = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(page)
+    text = (RESULTS.parent / "docs" / "methods.md").read_text()
+    for name, block in page.parts({name: page.load(name) for name in page.STUDIES}).items():
+        assert page.filled(text, name, block) == text, name

@@ -1,0 +1,88 @@
+"""Environments of a careless user: each misbehaves in its own way."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+
+COMMAND = Path("/proc/self/cmdline").read_text()
+IS_ASKED, IS_SIMULATED = ("evergait." + module in COMMAND for module in ("tasks.process", "engines.gymnasium.worker"))
+"""What the process that imports this is there for."""
+LITTER = "3607"
+"""Seconds that a forgotten process would sleep; nothing else sleeps as long."""
+
+
+class Careless(gymnasium.Env):
+    """Two observations, one action, and a fault that some episodes meet in their second step."""
+
+    observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2,))
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+
+    def __init__(self, fault: str = "") -> None:
+        self.fault = fault
+        self.n_steps, self.bad = 0, False
+        if (fault == "making" and IS_SIMULATED) or (fault == "asking" and IS_ASKED):
+            time.sleep(3600)
+        if fault == "litter":
+            subprocess.Popen(["sleep", LITTER])
+        if fault == "dying" and IS_ASKED:
+            os._exit(7)
+        if fault == "unmakable":
+            raise ZeroDivisionError("no such motor")
+
+    def misbehave(self, fault: str) -> None:
+        """What the fault does to the process."""
+        if fault == "raise":
+            raise ZeroDivisionError("the joint is missing")
+        if fault == "hang":
+            time.sleep(3600)
+        if fault == "die":
+            os._exit(7)
+
+
+class Broken(Careless):
+    """Three steps; the episode with seed 103 meets the fault."""
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple:
+        super().reset(seed=seed)
+        self.n_steps, self.bad = 0, seed == 103
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: np.ndarray) -> tuple:
+        self.n_steps += 1
+        if self.bad and self.n_steps == 2:
+            self.misbehave(self.fault)
+        return np.zeros(2, np.float32), 1.0, self.n_steps == 3, False, {}
+
+
+class Strange(Careless):
+    """Five steps; a candidate whose first action is positive meets the fault from its second step on."""
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple:
+        super().reset(seed=seed)
+        self.n_steps, self.bad = 0, False
+        if IS_ASKED:  # a question is followed by no episode, except to record it
+            self.misbehave(self.fault.removeprefix("recording-"))
+        return self.np_random.uniform(-1, 1, 2).astype(np.float32), {}
+
+    def step(self, action: np.ndarray) -> tuple:
+        self.n_steps += 1
+        self.bad |= self.n_steps == 1 and bool(action[0] > 0)
+        reward, observation = float(action[0]), self.np_random.uniform(-1, 1, 2).astype(np.float32)
+        if self.bad and self.n_steps >= 2:
+            self.misbehave(self.fault)
+            if self.fault == "observation":
+                observation = np.full(2, np.nan, np.float32)
+            reward = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf, "overflow": 1.7e308}.get(self.fault, reward)
+        return observation, reward, self.n_steps == 5, False, {}
+
+
+for fault in ("raise", "hang", "die"):
+    gymnasium.register(f"Broken-{fault}-v0", Broken, kwargs={"fault": fault})
+RECORDING = ("recording-raise", "recording-hang", "recording-die")
+FAULTS = ("litter", "raise", "hang", "die", "making", "asking", "dying", "unmakable", *RECORDING)
+for fault in (*FAULTS, "nan", "inf", "-inf", "overflow", "observation", ""):
+    gymnasium.register(f"Strange{fault.title()}-v0", Strange, kwargs={"fault": fault})
