@@ -1,48 +1,68 @@
-"""The command line: parse, call, print. Mistakes of the user end in one clear sentence and exit code 2."""
+"""The command line: find the command, parse, call, print. Mistakes of the user end in one sentence and exit code 2.
 
+A command's module is imported when the command is used; `evergait --help` imports none.
+"""
+
+import importlib
 import io
 import sys
-from typing import Annotated, Any
-
-import tyro
+from typing import Any
 
 import evergait
-from evergait.commands.base import console, errors
-from evergait.commands.bench import Bench
-from evergait.commands.doctor import Doctor
-from evergait.commands.evaluate import Eval
-from evergait.commands.export import Export
-from evergait.commands.inspect import Methods, Tasks
-from evergait.commands.report import Play, Report
-from evergait.commands.show import Show
-from evergait.commands.study import Tune, study_command
-from evergait.commands.train import Train, base_settings, base_workers
-from evergait.commands.verify import Verify
 from evergait.core.errors import EvergaitError
-from evergait.core.signals import Stop, leave_undisturbed
-from evergait.core.versions import in_words, versions
+from evergait.core.names import nearest
 
-COMMANDS: tuple[type[Any], ...] = (Show, Eval, Verify, Export, Play, Report, Tune, Tasks, Methods, Bench, Doctor)
+COMMANDS = {
+    "train": ("evergait.commands.train:Train", "Train one policy on a stream of tasks, or go on with it."),
+    "study": ("evergait.commands.study:Study", "Train, plan or look at a whole study."),
+    "tune": ("evergait.commands.study:Tune", "Choose settings on one order with Optuna."),
+    "show": ("evergait.commands.show:Show", "Show what a run learnt, kept and forgot."),
+    "eval": ("evergait.commands.evaluate:Eval", "Evaluate the unperturbed policy of a run."),
+    "play": ("evergait.commands.report:Play", "Show how a run's policy moves: a page, a GIF or an MP4."),
+    "report": ("evergait.commands.report:Report", "Write one self-contained page about a study or a run."),
+    "verify": ("evergait.commands.verify:Verify", "Play recorded evaluations again in plain Gymnasium."),
+    "export": ("evergait.commands.export:Export", "Write a run's policy to one file."),
+    "tasks": ("evergait.commands.inspect:Tasks", "List tasks, variants and named streams."),
+    "methods": ("evergait.commands.inspect:Methods", "List methods, optimizers and workers with their options."),
+    "bench": ("evergait.commands.bench:Bench", "Compare the engines' speed."),
+    "doctor": ("evergait.commands.doctor:Doctor", "Check whether this machine is ready."),
+}
+"""Name → where its class is, and what it does."""
+
+
+def usage() -> str:
+    """What `evergait --help` prints."""
+    lines = [f"  {name:10}{what}" for name, (_, what) in COMMANDS.items()]
+    return "\n".join(
+        (
+            "usage: evergait COMMAND ...",
+            "",
+            str(evergait.__doc__),
+            "",
+            *lines,
+            "",
+            "`evergait COMMAND --help` explains a command; `evergait --version` prints what is installed.",
+            "",
+        )
+    )
+
+
+def find(name: str) -> Any:
+    """The class of a command."""
+    if name not in COMMANDS:
+        raise EvergaitError(f"there is no command {name!r}{nearest(name, COMMANDS)}")
+    module, _, member = COMMANDS[name][0].partition(":")
+    return getattr(importlib.import_module(module), member)
 
 
 def parse(arguments: list[str]) -> Any:
-    """The command that the arguments spell; `train` starts from its preset, file, method, optimizer and workers."""
-    settings = base_settings(arguments if arguments[:1] == ["train"] else [])
-    workers = base_workers(arguments if arguments[:1] == ["train"] or arguments[:2] == ["study", "run"] else [])
-    default = Train(
-        out=tyro.MISSING,
-        settings=settings,
-        chosen_method=settings.method.name,
-        chosen_optimizer=settings.optimizer.name,
-        chosen_workers=workers.name,
-        workers=workers,
-    )
-    union: Any = Annotated[Train, tyro.conf.subcommand("train", default=default)]
-    union |= Annotated[study_command(workers), tyro.conf.subcommand("study")]
-    for command in COMMANDS:
-        union |= Annotated[command, tyro.conf.subcommand(command.__name__.lower())]
-    description = f"{evergait.__doc__} `evergait --version` prints what is installed."
-    return tyro.cli(union, args=arguments, prog="evergait", description=description)
+    """The command that the arguments spell."""
+    from evergait.commands.base import parse_flags
+
+    name, *rest = arguments
+    command = find(name)
+    own = getattr(command, "from_arguments", None)
+    return own(rest) if own else parse_flags(command, rest, name)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -52,9 +72,16 @@ def main(arguments: list[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     as_program = arguments is None
     arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments or arguments[0] in ("-h", "--help"):
+        (sys.stdout if arguments else sys.stderr).write(usage())
+        return 0 if arguments else 2
+    from evergait.core.signals import Stop, leave_undisturbed
+
     try:
         if arguments == ["--version"]:
-            console.print(in_words(versions()), soft_wrap=True)
+            from evergait.core.versions import in_words, versions
+
+            sys.stdout.write(f"{in_words(versions())}\n")
             return 0
         command = parse(arguments)
         code: int = command.run()
@@ -62,24 +89,29 @@ def main(arguments: list[str] | None = None) -> int:
             leave_undisturbed()
         return code
     except EvergaitError as error:
-        errors.print(f"evergait: {error}", style="red", markup=False, soft_wrap=True)
-        return 2
+        return _complain(error)
     except KeyboardInterrupt:  # before or after training, which stops at safe points by itself
-        errors.print("evergait: interrupted")
+        sys.stderr.write("evergait: interrupted\n")
         return 130
     except Stop as stop:  # the same, by SIGTERM
-        errors.print("evergait: stopped; run the same command again to go on")
+        sys.stderr.write("evergait: stopped; run the same command again to go on\n")
         return stop.exit_code
     except BrokenPipeError:  # `evergait show | head`
         sys.stderr.close()
         return 0
     except OSError as error:
-        where = error.filename if isinstance(error.filename, str) else "a file"
-        errors.print(f"evergait: {where}: {error.strerror or error}", style="red", markup=False, soft_wrap=True)
-        return 2
+        return _complain(
+            f"{error.filename if isinstance(error.filename, str) else 'a file'}: {error.strerror or error}"
+        )
     except MemoryError:
-        errors.print("evergait: there is not enough memory for this", style="red")
-        return 2
+        return _complain("there is not enough memory for this")
+
+
+def _complain(message: object) -> int:
+    from evergait.commands.base import errors
+
+    errors.print(f"evergait: {message}", style="red", markup=False, soft_wrap=True)
+    return 2
 
 
 if __name__ == "__main__":

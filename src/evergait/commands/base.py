@@ -2,16 +2,30 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+import tyro
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+T = TypeVar("T")
 
 console = Console(highlight=False)
 """Results, on standard output."""
 errors = Console(stderr=True, highlight=False)
 """Progress and errors, on standard error."""
+
+
+def parse_flags(command: Any, arguments: Sequence[str], name: str, **options: Any) -> Any:
+    """A command from its flags."""
+    return tyro.cli(command, args=arguments, prog=f"evergait {name}", **options)
+
+
+def first_flags(kind: type[T], arguments: Sequence[str]) -> T:
+    """What some flags say, whatever else is among the arguments: they decide which others there are."""
+    found, _ = tyro.cli(kind, args=arguments, return_unknown_args=True, add_help=False)
+    return found
 
 
 def print_json(data: Mapping[str, Any] | Sequence[Any]) -> None:

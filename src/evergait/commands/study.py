@@ -1,13 +1,15 @@
 """`evergait study` and `evergait tune`: whole grids of runs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
-from evergait.commands.base import console, errors, print_table
+from evergait.commands.base import console, errors, first_flags, parse_flags, print_table
 from evergait.commands.studying import print_plan, print_status, run_study, tune
+from evergait.commands.workers import WorkersKind
 from evergait.core.signals import Stop
 from evergait.studies.results import Results
 from evergait.workers import Local, WorkersChoice
@@ -33,8 +35,7 @@ class StudyRun:
     """Phases to train at once, each in a process with its share of the threads."""
     threads: int | None = None
     """Threads; all processors if not given. The result does not depend on it."""
-    chosen_workers: Annotated[str, tyro.conf.arg(name="workers", metavar="|".join(WorkersChoice.members))] = "local"
-    """Where episodes are simulated; its options appear as --workers.*. Jobs share them evenly."""
+    kind: Annotated[WorkersKind, tyro.conf.arg(name="")] = field(default_factory=WorkersKind)
     workers: WorkersChoice = field(default_factory=Local)
     checkpoint_seconds: float = 30.0
     """Time between checkpoints."""
@@ -113,15 +114,21 @@ class Study:
 
     action: Any
 
+    @staticmethod
+    def from_arguments(arguments: Sequence[str]) -> "Study":
+        """From flags: first those that choose workers, then all."""
+        command: Study = parse_flags(study_command(first_flags(WorkersKind, arguments)), arguments, "study")
+        return command
+
     def run(self) -> int:
         """Do it."""
         code: int = self.action.run()
         return code
 
 
-def study_command(workers: WorkersChoice) -> type[Study]:
+def study_command(kind: WorkersKind) -> type[Study]:
     """The command with the options of the workers that flags name."""
-    default = StudyRun(study=tyro.MISSING, out=tyro.MISSING, chosen_workers=workers.name, workers=workers)
+    default = StudyRun(study=tyro.MISSING, out=tyro.MISSING, kind=kind, workers=kind.choice())
     actions: Any = Annotated[StudyRun, tyro.conf.subcommand("run", prefix_name=False, default=default)]
     actions |= Annotated[StudyPlan, tyro.conf.subcommand("plan", prefix_name=False)]
     actions |= Annotated[StudyStatus, tyro.conf.subcommand("status", prefix_name=False)]

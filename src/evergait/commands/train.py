@@ -1,5 +1,6 @@
 """`evergait train`: train a stream, or go on with it."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,8 +8,9 @@ from typing import Annotated, Literal
 
 import tyro
 
-from evergait.commands.base import console, errors
+from evergait.commands.base import console, errors, first_flags, parse_flags
 from evergait.commands.show import print_run
+from evergait.commands.workers import WorkersKind
 from evergait.config import Config, preset, read_config
 from evergait.core.data import from_data
 from evergait.core.signals import Stop, interruptible, stop_at_safe_points
@@ -25,25 +27,39 @@ from evergait.workers import Local, Traffic, WorkersChoice
 
 
 @dataclass(frozen=True)
+class Choices:
+    """What decides which further flags there are, and what they start from."""
+
+    config: Path | None = None
+    """TOML file with settings; flags override it."""
+    preset: str = ""
+    """Settings that ship with evergait: paper, quick, tuned."""
+    method: Annotated[str, tyro.conf.arg(metavar="|".join(Method.members))] = ""
+    """Continual-learning method; its options appear as --method.*. Several are joined by +, as in replay+distill, and
+    then have their options under their names, as in --method.distill.steps."""
+    optimizer: Annotated[str, tyro.conf.arg(metavar="|".join(Optimizer.members))] = ""
+    """How a gradient becomes a step; its options appear as --optimizer.*."""
+
+    def settings(self) -> Config:
+        """What flags start from."""
+        config = preset(self.preset) if self.preset else Config()
+        if self.config:
+            config = read_config(self.config, config)
+        named = {"method": self.method, "optimizer": self.optimizer}
+        return from_data(Config, {part: {"name": name} for part, name in named.items() if name}, base=config)
+
+
+@dataclass(frozen=True)
 class Train:
     """Train one policy on a stream of tasks. The same command again resumes it, or says that it is done."""
 
     out: Path
     """Folder of the run."""
     settings: Annotated[Config, tyro.conf.arg(name="")]
-    config: Path | None = None
-    """TOML file with settings; flags override it."""
-    preset: str = ""
-    """Settings that ship with evergait: paper, quick, tuned."""
-    chosen_method: Annotated[str, tyro.conf.arg(name="method", metavar="|".join(Method.members))] = "naive"
-    """Continual-learning method; its options appear as --method.*. Several are joined by +, as in replay+distill, and
-    then have their options under their names, as in --method.distill.steps."""
-    chosen_optimizer: Annotated[str, tyro.conf.arg(name="optimizer", metavar="|".join(Optimizer.members))] = "plain"
-    """How a gradient becomes a step; its options appear as --optimizer.*."""
+    choices: Annotated[Choices, tyro.conf.arg(name="")] = field(default_factory=Choices)
     threads: int | None = None
     """Threads; all processors if not given. The result does not depend on it."""
-    chosen_workers: Annotated[str, tyro.conf.arg(name="workers", metavar="|".join(WorkersChoice.members))] = "local"
-    """Where episodes are simulated; its options appear as --workers.*. The result does not depend on it."""
+    kind: Annotated[WorkersKind, tyro.conf.arg(name="")] = field(default_factory=WorkersKind)
     workers: WorkersChoice = field(default_factory=Local)
     store: Path | None = None
     """Folder of phases to share between runs; OUT/phases if not given."""
@@ -51,6 +67,14 @@ class Train:
     """Dashboards to feed, beside the ledger."""
     checkpoint_seconds: float = 30.0
     """Time between checkpoints."""
+
+    @staticmethod
+    def from_arguments(arguments: Sequence[str]) -> "Train":
+        """From flags: first those that choose, then all, on top of what was chosen."""
+        choices, kind = first_flags(Choices, arguments), first_flags(WorkersKind, arguments)
+        default = Train(tyro.MISSING, choices.settings(), choices, kind=kind, workers=kind.choice())
+        command: Train = parse_flags(Train, arguments, "train", default=default)
+        return command
 
     def run(self) -> int:
         """Train, with progress; return the exit code."""
@@ -126,32 +150,3 @@ def describe(traffic: Traffic, n_generations: int) -> str:
         f"per generation {sent:.1f} kB sent, {received:.1f} kB received; "
         f"{traffic.n_chunks} chunks, {traffic.n_redone} of them redone"
     )
-
-
-def base_workers(arguments: list[str]) -> WorkersChoice:
-    """The kind of workers that flags name, with its defaults."""
-    return WorkersChoice.named(flag(arguments, "--workers") or "local", "workers")()
-
-
-def base_settings(arguments: list[str]) -> Config:
-    """What flags start from: --preset or --config, and the method and optimizer that flags name."""
-    config = Config()
-    if name := flag(arguments, "--preset"):
-        config = preset(name)
-    if path := flag(arguments, "--config"):
-        config = read_config(Path(path), config)
-    parts = {}
-    for part, family in (("method", Method), ("optimizer", Optimizer)):
-        if name := flag(arguments, f"--{part}"):
-            parts[part] = {"name": family.named(name, part).name}
-    return from_data(Config, parts, base=config)
-
-
-def flag(arguments: list[str], name: str) -> str:
-    """The value of a flag, wherever it stands, or an empty text."""
-    for i, argument in enumerate(arguments):
-        if argument == name and i + 1 < len(arguments):
-            return arguments[i + 1]
-        if argument.startswith(f"{name}="):
-            return argument.removeprefix(f"{name}=")
-    return ""

@@ -1,6 +1,6 @@
 """A method is a part, or several joined by +, that changes what plain ES does; every hook starts from what is there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -21,17 +21,17 @@ class Method(Family):
     """Why the method cannot be joined with others; empty if it can."""
     needs: ClassVar[str] = ""
     """The method that must come before it; empty if it works by itself."""
+    join: "ClassVar[Callable[[tuple[type[Method], ...], str], type[Any]]]"
+    """Makes one method of several; `composite.py` says how."""
 
     @classmethod
     def named(cls, name: str, where: str) -> type[Self]:
         """The method with that name; `a+b` is the composite of a and b."""
         if "+" not in name:
             return super().named(name, where)
-        from evergait.methods.composite import compose
-
         parts = tuple(super(Method, cls).named(part.strip(), where) for part in name.split("+"))
-        composite: type[Self] = compose(parts, where)
-        return composite
+        joined: type[Self] = cls.join(parts, where)
+        return joined
 
     @property
     def parts(self) -> "tuple[Method, ...]":

@@ -74,6 +74,9 @@ def compose(parts: tuple[type[Method], ...], where: str) -> type[Any]:
     return _compose(parts)
 
 
+Method.join = compose
+
+
 @functools.cache
 def _compose(parts: tuple[type[Method], ...]) -> type[Any]:
     fields = [(part.name, part, dataclasses.field(default=part())) for part in parts]

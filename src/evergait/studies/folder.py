@@ -155,3 +155,8 @@ def load_results(path: str | Path) -> Results:
 
 def _config(cell: StoredCell, path: Path) -> Config:
     return config_from_data(cell.config, str(path / "study.json"))
+
+
+def load(path: str | Path) -> Run | Results:
+    """What a folder holds: a run, or the results of a study."""
+    return load_results(path) if is_study(Path(path)) else Run.load(path)

@@ -3,9 +3,8 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
-
-import mujoco
 
 from evergait.config import Config
 from evergait.core.data import to_data
@@ -64,7 +63,7 @@ def _identity(config: Config, stage: Stage, policy: Policy, parent: str) -> dict
     return {
         **data,
         "algorithm": ALGORITHM,
-        "mujoco": mujoco.__version__,
+        "mujoco": metadata.version("mujoco"),
         "parent": parent,
         "stage": stage.index,
         "learning": [task.name for task in stage.tasks],

@@ -19,7 +19,7 @@ from evergait.core.errors import EvergaitError
 from evergait.core.versions import difference, own_versions
 from evergait.workers.chunks import Chunk
 from evergait.workers.ray.actor import Actor
-from evergait.workers.ray.choice import Ray
+from evergait.workers.ray.options import RayOptions
 
 ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """An actor's threads are the engine's; libraries must not add more."""
@@ -67,7 +67,7 @@ class Answer:
 class Crew:
     """All actors of one driver."""
 
-    def __init__(self, options: Ray) -> None:
+    def __init__(self, options: RayOptions) -> None:
         self.options = options
         self.members: list[Member] = []
         self.inbox: queue.SimpleQueue[Answer] = queue.SimpleQueue()

@@ -21,9 +21,9 @@ from evergait.engines import Episodes, Outcome
 from evergait.tasks.process import set_limits
 from evergait.workers.base import Traffic
 from evergait.workers.chunks import Chunk, Chunks
-from evergait.workers.ray.choice import Ray
 from evergait.workers.ray.connection import Connection
 from evergait.workers.ray.crew import Answer, Crew, Member
+from evergait.workers.ray.options import RayOptions
 from evergait.workers.wire import join_outcomes, pack_request, unpack_outcome
 
 AHEAD = 2
@@ -59,7 +59,7 @@ class RayWorkers:
 
     name: ClassVar[str] = "ray"
 
-    def __init__(self, options: Ray, n_threads: int) -> None:
+    def __init__(self, options: RayOptions, n_threads: int) -> None:
         self.n_threads = n_threads
         self.options = options
         set_limits(options.limits)
@@ -224,7 +224,7 @@ class RayWorkers:
         self._connection.close()
 
 
-def _nobody(options: Ray) -> str:
+def _nobody(options: RayOptions) -> str:
     return (
         f"workers: no actor with {options.actor_threads} CPU has started within {options.start_seconds:g} s; "
         "does the cluster have machines that are alive and not taken by others?"

@@ -1,0 +1,63 @@
+"""`import evergait as eg`: names, and what they cost."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import evergait as eg
+from evergait.cli import COMMANDS, find
+
+
+def test_every_public_name_is_there() -> None:
+    for name in eg.__all__:
+        assert getattr(eg, name) is not None
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    tree = ast.parse(Path(eg.__file__).read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    declared = {alias.asname: node.module for node in block.body for alias in node.names}  # type: ignore[attr-defined]
+    assert declared == eg._WHERE
+
+
+def test_a_wrong_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'evergait' has no attribute 'Repaly'"):
+        eg.Repaly  # noqa: B018
+
+
+HEAVY = ("mujoco", "gymnasium", "numpy", "rich", "tyro", "matplotlib", "ray", "pyarrow")
+
+
+def imported(code: str) -> set[str]:
+    """Which heavy modules some code imports."""
+    code = f"import sys\n{code}\nsys.stderr.write(' '.join(m for m in {HEAVY} if m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def test_importing_costs_nothing() -> None:
+    assert imported("import evergait") == set()
+
+
+def test_help_imports_no_command() -> None:
+    assert imported("from evergait.cli import main; main(['--help'])") == set()
+
+
+def test_showing_a_run_simulates_nothing(trained: Path) -> None:
+    assert "mujoco" not in imported(f"from evergait.cli import main; main(['show', {str(trained)!r}])")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_are_where_the_table_says(name: str) -> None:
+    assert find(name).__doc__
+    assert callable(find(name).run)
+
+
+def test_load_reads_a_run(trained: Path) -> None:
+    run = eg.load(trained)
+    assert isinstance(run, eg.Run)
+    assert run.theta.dtype == np.float32
