@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 from pages import DOCS, fill_in, filled, markdown, with_interval  # noqa: E402, F401
 
 from evergait.analysis.gather import Measure, finished, gather, later_interference  # noqa: E402
-from evergait.core.errors import Float64  # noqa: E402
+from evergait.core.arrays import Float64  # noqa: E402
 from evergait.core.names import short  # noqa: E402
 from evergait.core.table import Table, Value  # noqa: E402
 from evergait.figures.style import OKABE_ITO, SETTINGS, Picture, panels  # noqa: E402

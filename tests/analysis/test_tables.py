@@ -62,9 +62,9 @@ def recompute(study: Path) -> dict[tuple[str, str, int], dict[str, float]]:
     return found
 
 
-def test_tables_equal_an_independent_script_to_the_last_digit(trained: Results) -> None:
-    expected = recompute(trained.path)
-    tables = {table.name: table for table in all_tables(trained)}
+def test_tables_equal_an_independent_script_to_the_last_digit(trained_study: Results) -> None:
+    expected = recompute(trained_study.path)
+    tables = {table.name: table for table in all_tables(trained_study)}
     rows = list(csv.DictReader(tables["runs"].to_csv().splitlines()))
     assert len(rows) == len(expected) == 8
     for row in rows:
@@ -78,26 +78,29 @@ def test_tables_equal_an_independent_script_to_the_last_digit(trained: Results) 
             assert float(row[f"{name}, low"]) <= float(row[name]) <= float(row[f"{name}, high"])
 
 
-def test_extrema_are_those_of_the_ledgers(trained: Results) -> None:
-    cells = json.loads((trained.path / "study.json").read_text())["cells"]
-    table = next(table for table in all_tables(trained) if table.name == "extrema-replay")
+def test_extrema_are_those_of_the_ledgers(trained_study: Results) -> None:
+    cells = json.loads((trained_study.path / "study.json").read_text())["cells"]
+    table = next(table for table in all_tables(trained_study) if table.name == "extrema-replay")
     rows = list(csv.DictReader(table.to_csv().splitlines()))
     assert len(rows) == 2 * 3
     for row in rows:
         wanted = [c for c in cells if (c["condition"], c["order"]) == ("replay", row["order"])]
-        found = [curves(trained.path, c["phases"][int(row["step"]) - 1])[1][f"{row['task']}-v5"] for c in wanted]
+        found = [curves(trained_study.path, c["phases"][int(row["step"]) - 1])[1][f"{row['task']}-v5"] for c in wanted]
         assert float(row["max, ours"]) == pytest.approx(mean([max(curve) for curve in found]), rel=1e-12)
         assert float(row["min, ours"]) == pytest.approx(mean([min(curve) for curve in found]), rel=1e-12)
 
 
-def test_artifacts_are_the_same_bytes_again_and_simulate_once(trained: Results, tmp_path: Path) -> None:
-    first = {file.name: file.read_bytes() for part in ("tables", "figures") for file in (trained.path / part).iterdir()}
+def test_artifacts_are_the_same_bytes_again_and_simulate_once(trained_study: Results, tmp_path: Path) -> None:
+    folders = [trained_study.path / part for part in ("tables", "figures")]
+    first = {file.name: file.read_bytes() for folder in folders for file in folder.iterdir()}
+        file.name: file.read_bytes() for part in ("tables", "figures") for file in (trained_study.path / part).iterdir()
+    }
     assert {"summary.csv", "summary.md", "summary.tex", "plane.png", "plane.pdf", "curves-naive.png"} <= set(first)
-    before = (trained.path / "plane.json").stat().st_mtime_ns
-    write_artifacts(trained, tmp_path)
+    before = (trained_study.path / "plane.json").stat().st_mtime_ns
+    write_artifacts(trained_study, tmp_path)
     again = {file.name: file.read_bytes() for part in ("tables", "figures") for file in (tmp_path / part).iterdir()}
     assert again == first
-    assert (trained.path / "plane.json").stat().st_mtime_ns == before
+    assert (trained_study.path / "plane.json").stat().st_mtime_ns == before
 
 
 HOSTILE = ["=1+1|x", "a & b_c 50% $x$ \\input{y} <script>", "@cmd", "-2", "néw\nline", "{}~^#"]
@@ -178,10 +181,10 @@ def test_every_published_number_is_beside_ours() -> None:
     assert find_roles(replace(results, entries=twice)).replay == roles.replay  # no budget of its own
 
 
-def test_claims_need_seeds_and_conditions(trained: Results) -> None:
-    verdicts = [claim.verdict for claim in study_claims(trained)]
+def test_claims_need_seeds_and_conditions(trained_study: Results) -> None:
+    verdicts = [claim.verdict for claim in study_claims(trained_study)]
     assert verdicts[:3] == ["too few seeds", "too few seeds", "not measured"]
-    assert "2 seeds" in study_claims(trained)[0].text
+    assert "2 seeds" in study_claims(trained_study)[0].text
     one = paper_results()
     three = replace(one, entries=tuple(replace(e, seed=s) for s in range(3) for e in one.entries))
     claims = study_claims(three)

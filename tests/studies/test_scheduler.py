@@ -43,7 +43,7 @@ def files(path: Path) -> dict[str, bytes]:
 
 
 class Counting(Progress):
-    """Counts what is trained."""
+    """Counts what is trained_study."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, io.StringIO())
@@ -190,14 +190,14 @@ def test_a_failed_phase_is_loud_and_stops_nothing_else(
     assert {status.state for status in study_status(out)} == {"done"}
 
 
-def test_seeds_can_be_added_and_another_study_is_refused(tiny: Path, trained: Results, tmp_path: Path) -> None:
+def test_seeds_can_be_added_and_another_study_is_refused(tiny: Path, trained_study: Results, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run_study(tiny, out, threads=1, artifacts=False, only=["InvertedDoublePendulum-v5 > InvertedPendulum-v5"])
     assert [s.state for s in study_status(out)].count("missing") == 2
     run_study(tiny, out, threads=1, artifacts=False, seeds=2)
-    assert files(out) == files(trained.path)
+    assert files(out) == files(trained_study.path)
     run_study(tiny, out, threads=1, artifacts=False, seeds=1)
-    assert files(out) == files(trained.path)
+    assert files(out) == files(trained_study.path)
     tiny.write_text(tiny.read_text().replace("pairs = 3", "pairs = 4"))
     with pytest.raises(EvergaitError, match=r"holds another study .*pairs is 3 there and 4 here"):
         run_study(tiny, out, threads=1, artifacts=False)
@@ -235,11 +235,11 @@ def test_two_processes_do_not_train_one_study(tiny: Path, tmp_path: Path) -> Non
         run_study(tiny, tmp_path / "out", threads=1, artifacts=False)
 
 
-def test_plan_and_status_speak(tiny: Path, trained: Results) -> None:
+def test_plan_and_status_speak(tiny: Path, trained_study: Results) -> None:
     console = rich.console.Console(file=io.StringIO(), width=120)
-    print_plan(tiny, trained.path, threads=1, console=console)
+    print_plan(tiny, trained_study.path, threads=1, console=console)
     print_plan(tiny, threads=1, console=console)
-    print_status(trained.path, console)
+    print_status(trained_study.path, console)
     text = console.file.getvalue()
     assert "6 different ones of 10; 6 are done" in text
     assert "6 different ones of 10; 0 are done" in text
@@ -265,10 +265,10 @@ def test_a_process_that_dies_fails_its_phase_and_is_replaced(tiny: Path, tmp_pat
         pool.close()
 
 
-def test_verify_plays_every_phase_of_a_study_once(trained: Results, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", str(trained.path), "--json"]) == 0
+def test_verify_plays_every_phase_of_a_study_once(trained_study: Results, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(trained_study.path), "--json"]) == 0
     verified = json.loads(capsys.readouterr().out)
-    names = {phase.name for entry in trained.entries for phase in entry.run.phases}
+    names = {phase.name for entry in trained_study.entries for phase in entry.run.phases}
     assert verified["agrees"]
     assert len(verified["rows"]) == 2 * len(names)  # two tasks
     assert "naive, InvertedPendulum > InvertedDoublePendulum, seed 1" in {row["phase"] for row in verified["rows"]}
