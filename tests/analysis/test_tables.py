@@ -93,8 +93,6 @@ def test_extrema_are_those_of_the_ledgers(trained_study: Results) -> None:
 def test_artifacts_are_the_same_bytes_again_and_simulate_once(trained_study: Results, tmp_path: Path) -> None:
     folders = [trained_study.path / part for part in ("tables", "figures")]
     first = {file.name: file.read_bytes() for folder in folders for file in folder.iterdir()}
-        file.name: file.read_bytes() for part in ("tables", "figures") for file in (trained_study.path / part).iterdir()
-    }
     assert {"summary.csv", "summary.md", "summary.tex", "plane.png", "plane.pdf", "curves-naive.png"} <= set(first)
     before = (trained_study.path / "plane.json").stat().st_mtime_ns
     write_artifacts(trained_study, tmp_path)
