@@ -36,6 +36,9 @@ class Evaluation:
     """Fresh initialisations whose mean return is forward transfer's zero."""
     snapshots: int = 2
     """How many θ are kept between the start and the end of a phase, evenly spaced, to look at later."""
+    cut: bool = False
+    """Whether evaluation episodes of all tasks are cut where the training episodes of the last generation were; the
+    ledger says where."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,19 @@ class Config:
     adaptive_horizon: bool = False
     """Cut training episodes at twice the mean length of the generation before (Salimans et al. 2017); replayed episodes
     stay whole."""
+    adaptive_horizon_over: Literal["learning", "all"] = "learning"
+    """Whose lengths decide it: episodes of the task being learnt, twice their mean rounded up; or replayed ones too,
+    rounded down."""
+    resets: Literal["pair", "member"] = "pair"
+    """Whether both signs of a pair meet the same initial states, or every member its own."""
     healthy_bonus: dict[str, float] = field(default_factory=dict)
     """Factor on a task's healthy bonus in training, such as Hopper-v5 0.5; evaluation always has all of it."""
-    perturb: Literal["active", "all"] = "active"
-    """Whether candidates perturb only the parameters that their task uses, or all, idle ones too."""
-    carry: Literal["last", "best"] = "last"
-    """Which θ of a task the next one starts from: the last, or the best evaluated on it."""
+    perturb: Literal["active", "layers", "all"] = "active"
+    """Whether candidates perturb only the parameters that their task uses; all of the layers that it uses, idle outputs
+    of a shared head too; or all of θ."""
+    carry: Literal["last", "best", "best-population"] = "last"
+    """Which θ of a task the next one starts from: the last, the best evaluated on it, or the one that came of the
+    generation whose members had the best mean return on it."""
     engine: EngineName = "auto"
     """What simulates episodes; auto takes the fastest that supports the task."""
     policy: PolicyConfig = field(default_factory=PolicyConfig)
@@ -113,6 +123,13 @@ class Config:
         alone = all(len(stage.tasks) == 1 for stage in stages)
         right = "false where several tasks are learnt in turn: one's episodes would be cut by another's lengths"
         require(alone or not self.adaptive_horizon, "adaptive_horizon", self.adaptive_horizon, right)
+        right = "last or best where several tasks are learnt in turn: their mean returns cannot be compared"
+        require(alone or self.carry != "best-population", "carry", self.carry, right)
+        if not self.adaptive_horizon:
+            over, right = self.adaptive_horizon_over, "'learning' unless adaptive_horizon is true"
+            require(over == "learning", "adaptive_horizon_over", over, right)
+            right = "false unless training episodes are cut, by horizon or adaptive_horizon"
+            require(not self.evaluation.cut or self.horizon > 0, "evaluation.cut", self.evaluation.cut, right)
         check_parts([type(part) for part in self.method.parts], "method")
         self.method.check(stages)
         for task in (*self.stream_tasks, *map(parse_task, self.tasks)):

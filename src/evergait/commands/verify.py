@@ -68,7 +68,8 @@ class Verify:
             network = run.policy.network(task, state.statistics)
             errors.print(f"{name}: {task.name}, {n} episodes", style="dim", markup=False)
             seeds = evaluation_seeds(run.config.seed, task, len(recorded))[:n]
-            played = np.array([replay_in_gymnasium(network, state.theta, task, int(seed))[0] for seed in seeds])
+            arguments = network, state.theta, task
+            played = np.array([replay_in_gymnasium(*arguments, int(seed), record.horizon)[0] for seed in seeds])
             recorded = recorded[:n]
             if engines[task.name] == "planar":
                 allowed = self.tolerance * (abs(recorded.mean()) + 1) + 2 * (played - recorded).std() / np.sqrt(n)

@@ -8,7 +8,9 @@ import numpy as np
 
 from evergait.core.arrays import Float64
 
-Shaping = Literal["centered-ranks", "z-score", "nes", "raw"]
+Shaping = Literal["centered-ranks", "ordered-ranks", "z-score", "nes", "raw"]
+BY_ORDER = ("centered-ranks", "ordered-ranks", "nes")
+"""Those that see nothing of returns but their order."""
 
 
 def mean_ranks(fitness: Float64) -> Float64:
@@ -30,6 +32,18 @@ def centered_ranks(fitness: Float64) -> Float64:
     """
     n = len(fitness)
     return mean_ranks(fitness) / (n - 1) - 0.5 if n > 1 else np.zeros(n)
+
+
+def ordered_ranks(fitness: Float64) -> Float64:
+    """(n,) centred ranks with no ties: of equal members, the later one has the higher rank.
+
+    >>> ordered_ranks(np.array([7.0, 0.0, 7.0])).tolist()
+    [0.0, -0.5, 0.5]
+    """
+    n = len(fitness)
+    ranks = np.empty(n)
+    ranks[np.argsort(fitness, kind="stable")] = np.arange(n)
+    return ranks / (n - 1) - 0.5 if n > 1 else np.zeros(n)
 
 
 def z_score(fitness: Float64) -> Float64:
@@ -57,6 +71,7 @@ def nes(fitness: Float64) -> Float64:
 
 SHAPINGS: dict[str, Callable[[Float64], Float64]] = {
     "centered-ranks": centered_ranks,
+    "ordered-ranks": ordered_ranks,
     "z-score": z_score,
     "nes": nes,
     "raw": lambda fitness: fitness,
@@ -69,7 +84,7 @@ def shape(fitness: Float64, shaping: Shaping) -> Float64:
     if diverged.all():
         return np.zeros(len(fitness))
     worst = fitness[~diverged].min()
-    if shaping in ("centered-ranks", "nes"):  # only the order counts: strictly below the worst that survived
+    if shaping in BY_ORDER:  # strictly below the worst that survived
         with np.errstate(over="ignore"):
             worst = np.nextafter(worst, -np.inf)
     return SHAPINGS[shaping](np.where(diverged, worst, fitness))

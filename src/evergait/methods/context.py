@@ -25,6 +25,8 @@ class Batch:
     """Which of the task's parameters this batch may change: all that it uses, or only those that are (not) shared."""
     weight: float = 1.0
     """Factor on the batch's part of the gradient."""
+    averaged_alone: bool = False
+    """Whether the batch's part of the gradient is the mean over its own members, or a share of the mean over all."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Joint replay (the paper's section 3): extra evaluations on earlier tasks, ranked together with the current ones."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from evergait.core.arrays import Float64
 from evergait.core.data import require
@@ -18,25 +18,30 @@ class Replay(Method, name="replay"):
 
     budget: int = 192
     """Extra evaluations per generation, an even number: they come in mirrored pairs."""
-    budget_is: Literal["total", "per-task"] = "total"
-    """Whether earlier tasks share the budget (evenly, the remainder to the earliest) or each gets all of it."""
+    budget_is: Literal["total", "per-task", "pairs-per-task"] = "total"
+    """Whether earlier tasks share the budget (evenly, the remainder to the earliest), each gets all of it, or each gets
+    as many pairs, which are twice as many evaluations."""
     ranks: Literal["joint", "per-task"] = "joint"
     """Whether fitness is ranked over all evaluations together, or for each task on its own."""
     update: Literal["active", "shared"] = "active"
     """Whether replayed candidates update all of their task's parameters, or only those shared with other tasks."""
     weight: float = 1.0
     """Factor on the gradient of the replayed part."""
+    average: Literal["members", "tasks"] = "members"
+    """Whether the gradient is one mean over all members, so that a task weighs as much as its share of them; or the
+    mean over the current task's members plus `weight` times the mean over earlier tasks of each one's own mean."""
 
     def check(self, stages: Sequence[Stage], where: str = "method") -> None:
         """Raise EvergaitError for a budget that cannot be spent."""
         require(self.weight > 0, f"{where}.weight", self.weight, "above 0")
         n_members = 2 * stages[0].n_pairs
-        require(
-            2 <= self.budget <= n_members and self.budget % 2 == 0,
-            f"{where}.budget",
-            self.budget,
-            f"an even number from 2 to the population of {n_members} (mirrored pairs)",
-        )
+        if self.budget_is == "pairs-per-task":
+            right = f"from 1 to the {stages[0].n_pairs} pairs of the population"
+            require(1 <= self.budget <= stages[0].n_pairs, f"{where}.budget", self.budget, right)
+        else:
+            right = f"an even number from 2 to the population of {n_members} (mirrored pairs)"
+            holds = 2 <= self.budget <= n_members and self.budget % 2 == 0
+            require(holds, f"{where}.budget", self.budget, right)
         if not any(stage.earlier for stage in stages):
             raise EvergaitError(
                 f"method: replay needs an earlier task, and the stream {stages[0].name!r} has none; "
@@ -45,16 +50,25 @@ class Replay(Method, name="replay"):
 
     def plan(self, stage: Stage, generation: int, batches: tuple[Batch, ...], memory: Memory) -> tuple[Batch, ...]:
         """What there is, and the budget on earlier tasks."""
-        n_earlier, n_pairs = len(stage.earlier), self.budget // 2
+        n_earlier, n_pairs = len(stage.earlier), self.budget // (1 if self.budget_is == "pairs-per-task" else 2)
         if not n_earlier:
             return batches
-        shares = [n_pairs] * n_earlier if self.budget_is == "per-task" else split_evenly(n_pairs, n_earlier)
+        shares = split_evenly(n_pairs, n_earlier) if self.budget_is == "total" else [n_pairs] * n_earlier
+        alone = self.average == "tasks"
+        weight = self.weight / sum(share > 0 for share in shares) if alone else self.weight
         replayed = (
-            Batch(task, share, replay=True, update=self.update, weight=self.weight)
+            Batch(task, share, replay=True, update=self.update, weight=weight)
             for task, share in zip(stage.earlier, shares, strict=True)
             if share
         )
-        return (*batches, *replayed)
+        return tuple(replace(batch, averaged_alone=alone) for batch in (*batches, *replayed))
+
+    def settings(self, stage: Stage) -> Mapping[str, Any]:
+        """As other methods; an option that came later is only named where it is used, so older phases keep theirs."""
+        settings = dict(super().settings(stage))
+        if settings.get("average") == "members":
+            del settings["average"]
+        return settings
 
     def utilities(
         self, batches: Sequence[Batch], fitness: Sequence[Float64], shaping: Shaping, utilities: list[Float64]

@@ -194,13 +194,17 @@ class Policy:
             scale,
         )
 
-    def active(self, task: Task, part: Part = "active") -> list[tuple[int, int]]:
-        """Ranges of θ, in rising order: what the task uses, of that what is shared or its own, or all of θ."""
+    def active(self, task: Task, part: Part = "active", whole_layers: bool = False) -> list[tuple[int, int]]:
+        """Ranges of θ, in rising order: what the task uses, of that what is shared or its own, or all of θ.
+
+        Outputs of a shared head that the task does not use are left out, unless whole layers are wanted.
+        """
         if part == "all":
             return [(0, self.n_parameters)]
         ranges = []
-        for layer, n_out, _ in self.path(task):
+        for layer, n_used, _ in self.path(task):
             own = layer.name.endswith(f".{task.name}")
+            n_out = layer.n_out if whole_layers else n_used
             if part == "active" or own == (part == "own"):
                 ranges += [(layer.offset, layer.offset + n_out * layer.n_in), (layer.bias, layer.bias + n_out)]
         return sorted(ranges)

@@ -2,7 +2,7 @@
 
 The first line tells what phase it is; in the first phase of a stream it also has the returns of random policies.
 Then, per evaluation: {"generation": g, "evaluations": {task: {"returns": [...], "lengths": [...]}}, "steps": {...},
-"diverged": n}, where steps are environment steps since the evaluation before.
+"diverged": n}, where steps are environment steps since the evaluation before; "horizon": n if its episodes were cut.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,6 +34,8 @@ class Record:
     method keeps), evaluation."""
     diverged: int = 0
     """Training episodes since the evaluation before whose physics diverged."""
+    horizon: int = 0
+    """Where the episodes were cut; 0 where each task's own limit is the only one."""
 
     def mean(self, task: str) -> float:
         """Mean return over the episodes."""
@@ -98,7 +100,10 @@ def record_line(record: Record) -> bytes:
         task: {"returns": list(record.returns[task]), "lengths": list(record.lengths[task])} for task in record.returns
     }
     data = {"generation": record.generation, "evaluations": evaluations, "steps": dict(record.steps)}
-    return f"{canonical_json({**data, 'diverged': record.diverged})}\n".encode()
+    data["diverged"] = record.diverged
+    if record.horizon:
+        data["horizon"] = record.horizon
+    return f"{canonical_json(data)}\n".encode()
 
 
 def parse_ledger(content: bytes, path: Path) -> Ledger:
@@ -141,6 +146,7 @@ def _parse_record(data: Any, tasks: Sequence[str]) -> Record:
         {task: [_whole(n) for n in evaluations[task]["lengths"]] for task in tasks},
         {_text(kind): _whole(n) for kind, n in data["steps"].items()},
         _whole(data["diverged"]),
+        _whole(data.get("horizon", 0)),
     )
 
 

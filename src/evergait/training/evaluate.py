@@ -1,7 +1,7 @@
 """The unperturbed policy on every task of a run."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,13 +45,13 @@ class Evaluator:
         )
 
     def measure(
-        self, theta: Float32, statistics: Statistics, tasks: Iterable[Task]
+        self, theta: Float32, statistics: Statistics, tasks: Iterable[Task], horizon: int = 0
     ) -> tuple[dict[str, Float64], dict[str, Int32]]:
         """Returns and lengths of the evaluation episodes, by task name; a diverged episode returns 0."""
         returns, lengths = {}, {}
         for task in tasks:
             request = self.episodes(theta, task, statistics, self.config.episodes)
-            outcome = self.workers.run(self.engines[task], request)
+            outcome = self.workers.run(self.engines[task], replace(request, horizon=horizon))
             returns[task.name] = np.nan_to_num(outcome.returns, nan=0.0, posinf=0.0, neginf=0.0)
             lengths[task.name] = outcome.lengths
         return returns, lengths

@@ -21,6 +21,8 @@ from evergait.workers import Workers
 
 ALGORITHM = 1
 """Raised only when the same settings give other bits than before."""
+LATER_OPTIONS = (("", "adaptive_horizon_over", "learning"), ("", "resets", "pair"), ("evaluation", "cut", False))
+"""(table, field, value) that an identity leaves out: phases from before these options keep their names."""
 WAIT_SECONDS = 0.2
 """Between looks at a phase that another process trains."""
 
@@ -58,8 +60,12 @@ def _identity(config: Config, stage: Stage, policy: Policy, parent: str) -> dict
         del data[name]
     del data["generations" if config.steps else "steps"]
     del data["evaluation"]["every" if config.steps else "every_steps"]
-    if not parent:
+    if not parent and config.carry != "best-population":  # the others' θ are both kept, whatever will be carried
         del data["carry"]
+    for table, name, unused in LATER_OPTIONS:
+        part = data[table] if table else data
+        if part[name] == unused:
+            del part[name]
     return {
         **data,
         "algorithm": ALGORITHM,
@@ -121,5 +127,5 @@ class PhaseTrainer:
             return State(policy.initial(self.config.seed), optimizer, Statistics.empty(policy.tasks), horizon=horizon)
         parent = self.store.folder(phase.parent)
         before = State.load(*parent.result(), policy, parent.path)
-        theta = before.best_theta if self.config.carry == "best" else before.theta
+        theta = before.theta if self.config.carry == "last" else before.best_theta
         return State(theta, optimizer, before.statistics, horizon=horizon, memory=before.memory)

@@ -35,11 +35,12 @@ class Generation:
         return np.arange(first, first + self.batches[batch].n_pairs, dtype=np.uint32)
 
     def episodes(self, batch: int, theta: Float32, statistics: Statistics, horizon: int) -> Episodes:
-        """All episodes of a batch; rows run over (pair, sign, episode). Both signs of a pair share their seeds."""
+        """All episodes of a batch; rows run over (pair, sign, episode). Signs of a pair may share their seeds."""
         config, task, pairs = self.config, self.batches[batch].task, self.pairs(batch)
         n = config.episodes
         noise = Noise(config.seed, RESET, self.number, self.stage.index)
-        seeds = noise.integers((int(pairs[-1]) + 1) * n).reshape(-1, n)[pairs]
+        n_seeds = n if config.resets == "pair" else 2 * n
+        seeds = noise.integers((int(pairs[-1]) + 1) * n_seeds).reshape(-1, n_seeds)[pairs]
         signs = np.repeat(np.array([1, -1], np.float32), n)
         return Episodes(
             task,
@@ -49,7 +50,7 @@ class Generation:
             self.noise,
             pair=np.repeat(pairs, 2 * n),
             sign=np.tile(signs, len(pairs)),
-            seed=np.concatenate([seeds, seeds], axis=1).ravel(),
+            seed=np.tile(seeds, 2 * n // n_seeds).ravel(),
             horizon=horizon,
             healthy_bonus=config.healthy_bonus.get(task.name, 1.0),
             gather_statistics=self.updates_statistics(batch),
@@ -69,7 +70,7 @@ class Generation:
         """Ranges of θ that a batch may change."""
         update = self.batches[batch].update
         part = "all" if self.config.perturb == "all" and update != "own" else update
-        return self.policy.active(self.batches[batch].task, part)
+        return self.policy.active(self.batches[batch].task, part, whole_layers=self.config.perturb == "layers")
 
     def touched(self) -> Bool:
         """(n_parameters,) what this generation may change."""
@@ -80,14 +81,16 @@ class Generation:
         return touched
 
     def gradients(self, utilities: Sequence[Float64], n_threads: int) -> list[Float64]:
-        """Per batch (n_parameters,): 1/(λσ) Σ_k u_k ε_k over its members, λ counting the members of all batches.
+        """Per batch (n_parameters,): 1/(λσ) Σ_k u_k ε_k over its members, λ counting the members of all batches, or of
+        this one if it is averaged alone.
 
         Mirrored members share ε up to its sign, so a pair contributes (u₊ − u₋) ε. Sums run in the order of pairs.
         """
-        n_members = 2 * sum(batch.n_pairs for batch in self.batches)
+        n_pairs = sum(batch.n_pairs for batch in self.batches)
         gradients = []
         for batch, utility in enumerate(utilities):
             gradient = np.zeros(self.policy.n_parameters)
+            n_members = 2 * (self.batches[batch].n_pairs if self.batches[batch].averaged_alone else n_pairs)
             weights = (utility[0::2] - utility[1::2]) / (n_members * self.config.sigma)
             for begin, end in self.ranges(batch):
                 _native.accumulate_noise(*self.noise.words, self.pairs(batch), weights, begin, end, gradient, n_threads)

@@ -35,7 +35,8 @@ class State:
     horizon: int = 0
     """Where training episodes are cut; 0 leaves the task's own limit."""
     best_theta: Float32 = field(default_factory=lambda: np.zeros(0, np.float32))
-    """The θ with the best evaluation on what is being learnt; empty before the first one."""
+    """The θ with the best evaluation on what is being learnt, empty before the first one; with carry "best-population",
+    the one after the generation whose members did best."""
     best_return: float = -np.inf
     snapshots: Mapping[str, Float32] = field(default_factory=dict)
     """θ at some evaluations on the way, by generation."""

@@ -8,12 +8,12 @@ from typing import Protocol
 import numpy as np
 
 from evergait.config import Config
-from evergait.core.arrays import Float32
+from evergait.core.arrays import Float32, Float64
 from evergait.core.errors import EvergaitError
 from evergait.core.signals import Stop, interruptible
 from evergait.engines import Outcome
 from evergait.engines.gymnasium.recorder import Recorder
-from evergait.methods import Collection, Context, Stage, Step, rank_together, weighted_sum
+from evergait.methods import Batch, Collection, Context, Stage, Step, rank_together, weighted_sum
 from evergait.policy import Policy
 from evergait.store.ledger import Ledger, Record, header_line, record_line
 from evergait.store.phases import PhaseWriter
@@ -92,8 +92,21 @@ class Trainer:
                 "shaping by ranks keeps it in"
             )
 
-        state = self.account(replace(state, theta=theta, optimizer=optimizer, memory=memory), generation, outcomes)
-        return self.evaluate(stage, state) if self.is_due(state) else (state, None)
+        horizon = state.horizon
+        state = replace(state, theta=theta, optimizer=optimizer, memory=memory)
+        state = self.account(self.keep_best(state, batches, fitness), generation, outcomes)
+        return self.evaluate(stage, state, horizon) if self.is_due(state) else (state, None)
+
+    def keep_best(self, state: State, batches: Sequence[Batch], fitness: Sequence[Float64]) -> State:
+        """Note the new θ if its generation's members did better on what is being learnt than any before."""
+        members = [part for batch, part in zip(batches, fitness, strict=True) if not batch.replay]
+        if self.config.carry != "best-population" or not members:
+            return state
+        survivors = np.concatenate(members)
+        survivors = survivors[np.isfinite(survivors)]
+        mean = float(survivors.mean()) if survivors.size else -np.inf
+        is_best = mean > state.best_return or not state.best_theta.size
+        return replace(state, best_theta=state.theta, best_return=mean) if is_best else state
 
     def used(self, state: State) -> int:
         """What a phase has used of its budget."""
@@ -127,7 +140,10 @@ class Trainer:
             if generation.updates_statistics(i):
                 statistics = statistics.add(batch.task, outcome.lengths, outcome.statistics)
         if self.config.adaptive_horizon and not generation.batches[0].replay:
-            horizon = int(np.ceil(2 * outcomes[0].lengths.mean()))
+            if self.config.adaptive_horizon_over == "all":
+                horizon = int(2 * np.concatenate([outcome.lengths for outcome in outcomes]).mean())
+            else:
+                horizon = int(np.ceil(2 * outcomes[0].lengths.mean()))
             horizon = min(horizon, self.config.horizon or horizon)
         n_steps = sum(int(outcome.lengths.sum()) for outcome in outcomes)
         if self.config.steps and not n_steps:
@@ -145,9 +161,10 @@ class Trainer:
             diverged=state.diverged + sum(int(outcome.diverged.sum()) for outcome in outcomes),
         )
 
-    def evaluate(self, stage: Stage, state: State) -> tuple[State, Record]:
+    def evaluate(self, stage: Stage, state: State, horizon: int) -> tuple[State, Record]:
         """Measure the unperturbed policy on every task; keep the best θ on what is being learnt."""
-        returns, lengths = self.evaluator.measure(state.theta, state.statistics, self.policy.tasks)
+        horizon = horizon if self.config.evaluation.cut else 0
+        returns, lengths = self.evaluator.measure(state.theta, state.statistics, self.policy.tasks, horizon)
         n_steps = sum(int(part.sum()) for part in lengths.values())
         record = Record(
             state.generation,
@@ -155,9 +172,10 @@ class Trainer:
             {task: part.tolist() for task, part in lengths.items()},
             {**state.steps, "evaluation": n_steps},
             state.diverged,
+            horizon,
         )
         achieved = float(np.mean([record.mean(task.name) for task in stage.tasks]))
-        if achieved > state.best_return:
+        if self.config.carry != "best-population" and achieved > state.best_return:
             state = replace(state, best_theta=state.theta, best_return=achieved)
         if self.is_snapshot(state):
             state = replace(state, snapshots={**state.snapshots, str(state.generation): state.theta})
@@ -177,7 +195,7 @@ class Trainer:
         else:
             with interruptible():
                 randoms = self.evaluator.random_policies() if stage.index == 0 else {}
-                state, record = self.evaluate(stage, self.look_back(stage, start))
+                state, record = self.evaluate(stage, self.look_back(stage, start), start.horizon)
             names = tuple(task.name for task in self.policy.tasks)
             learning = tuple(task.name for task in stage.tasks)
             every_steps = self.config.evaluation.every_steps

@@ -132,7 +132,7 @@ def _stop(workers: list[_Worker], patience: float = SECONDS_TO_EXIT) -> None:
     workers.clear()
 
 
-def replay_in_gymnasium(network: Network, theta: Float32, task: Task, seed: int) -> tuple[float, int]:
+def replay_in_gymnasium(network: Network, theta: Float32, task: Task, seed: int, horizon: int = 0) -> tuple[float, int]:
     """Return and length of one unperturbed episode, by the obvious loop: the reference for every engine."""
     one = np.zeros(1, np.uint32)
     noise = Noise(0, PERTURBATION)
@@ -146,6 +146,6 @@ def replay_in_gymnasium(network: Network, theta: Float32, task: Task, seed: int)
         observation, reward, terminated, truncated, _ = env.step(to_action(network, outputs))
         total += float(reward)
         length += 1
-        over = terminated or truncated
+        over = terminated or truncated or length == horizon
     env.close()
     return total, length
