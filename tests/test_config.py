@@ -87,7 +87,7 @@ def test_methods_are_joined_in_a_file(tmp_path: Path) -> None:
         ('[method]\nname = "replay+ewc"\nbudget = 2', "method.budget: unknown field"),
         ('optimizer = "adma"', "optimizer: there is no optimizer 'adma'; did you mean 'adam'?"),
         ('shaping = "z-skore"', "shaping: is 'z-skore'; did you mean 'z-score'"),
-        ('shaping = "?"', "shaping: is '\\?'; known: centered-ranks, z-score, nes, raw"),
+        ('shaping = "?"', "shaping: is '\\?'; known: centered-ranks, ordered-ranks, z-score, nes, raw"),
         ('engine = "mujocoo"', "engine: is 'mujocoo'; did you mean 'mujoco'?"),
         ("policy = 3", "policy: is 3; it must be a table"),
         ('preset = "papre"', "there is no preset 'papre'; did you mean 'paper'?"),
@@ -111,6 +111,16 @@ def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path) -> Non
         (
             {"method": Multitask(), "adaptive_horizon": True},
             "adaptive_horizon: is True; it must be false where several",
+        ),
+        (
+            {"method": Multitask(), "carry": "best-population"},
+            "carry: is 'best-population'; it must be last or best where several",
+        ),
+        ({"adaptive_horizon_over": "all"}, "adaptive_horizon_over: is 'all'; it must be 'learning' unless"),
+        ({"evaluation": Evaluation(cut=True)}, "evaluation.cut: is True; it must be false unless training episodes"),
+        (
+            {"method": Replay(budget=385, budget_is="pairs-per-task")},
+            "method.budget: is 385; it must be from 1 to the 384 pairs of the population",
         ),
         ({"steps": -1}, "steps: is -1; it must be at least 0"),
         ({"steps": 10}, "evaluation.every_steps: is 0; it must be a divisor of steps"),

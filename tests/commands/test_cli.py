@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from small import tiny_config
 
-from evergait import __version__
+from evergait import __version__, train
 from evergait.cli import main, parse
+from evergait.config import Evaluation
 from evergait.methods import Collection, Distill, Method, Replay
 from evergait.training.run import Run, open_folder
 
@@ -89,6 +90,12 @@ def test_eval_of_a_snapshot(trained: Path, capsys: pytest.CaptureFixture[str]) -
     assert {row["task"]: row["returns"] for row in rows} == dict(record.returns)
     assert main(["eval", str(trained), "--generation", "3"]) == 2
     assert "generation: is 3; it must be one whose θ was kept: 2" in capsys.readouterr().err
+
+
+def test_verify_cuts_episodes_where_they_were_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cut = Evaluation(every=2, episodes=2, random_policies=2, cut=True)
+    train(tiny_config(horizon=7, evaluation=cut), tmp_path / "run")
+    assert json.loads(printed(capsys, "verify", tmp_path / "run", "--json"))["agrees"]
 
 
 def test_verify_agrees_to_the_last_bit(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,6 +59,7 @@ def test_a_repeated_task_is_not_its_own_past() -> None:
         ({"budget": 10}, [3, 2]),  # the remainder goes to the earliest
         ({"budget": 2}, [1]),
         ({"budget": 12, "budget_is": "per-task"}, [6, 6]),
+        ({"budget": 3, "budget_is": "pairs-per-task"}, [3, 3]),
     ],
 )
 def test_replay_splits_its_budget(options: dict[str, object], expected: list[int]) -> None:
@@ -83,6 +84,19 @@ def test_weight_counts_on_the_replayed_part_only() -> None:
     method = Replay(budget=2, weight=0.5)
     batches = plan(method, method.stages((A, B), 4, 0)[1], 1)
     assert weighted_sum(batches, [np.array([1.0]), np.array([1.0])]).tolist() == [1.5]
+
+
+def test_averaged_by_tasks_replay_weighs_the_same_whatever_its_budget() -> None:
+    method = Replay(budget=2, budget_is="per-task", average="tasks", weight=3.0)
+    current, *replayed = plan(method, method.stages((A, B, C), 4, 0)[2], 1)
+    assert current == Batch(C, 4, averaged_alone=True)
+    assert replayed == [Batch(old, 1, replay=True, weight=1.5, averaged_alone=True) for old in (A, B)]
+
+
+def test_options_that_came_later_are_named_only_where_they_are_used() -> None:
+    stage = Replay().stages((A, B), 4, 0)[1]
+    assert "average" not in Replay().settings(stage)
+    assert Replay(average="tasks").settings(stage)["average"] == "tasks"
 
 
 def test_interval_follows_algorithm_1() -> None:

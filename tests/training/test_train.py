@@ -1,5 +1,6 @@
 """Training: same bits whatever happens, nothing trained twice, and it does learn."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,10 @@ from evergait import Config, EvergaitError, train
 from evergait.config import Evaluation
 from evergait.es.optimizers import Adam, Optimizer
 from evergait.methods import Collection, Distill, Ewc, Freeze, Method, Multitask, Naive, Replay, Stage
-from evergait.policy import PolicyConfig
+from evergait.policy import PolicyConfig, Statistics
 from evergait.store.ledger import Record
 from evergait.training.run import Run
+from evergait.training.search import Generation
 from evergait.training.state import Position
 
 
@@ -40,6 +42,7 @@ def files(run: Run) -> dict[str, bytes]:
 
 
 BUDGET = 4400
+CUT = Evaluation(every=2, episodes=2, random_policies=2, cut=True)
 BY_STEPS = Evaluation(every_steps=1100, episodes=1, random_policies=1)
 
 
@@ -59,6 +62,9 @@ def test_threads_do_not_change_a_bit(trained: Path, tmp_path: Path, n_threads: i
         {"episodes": 2, "adaptive_horizon": True, "shaping": "nes", "perturb": "all", "carry": "best"},
         {"stream": ("InvertedPendulum-v5@gravity=0.5,observation_noise=0.1", "InvertedPendulum-v5"), "horizon": 20},
         {"method": Replay(budget=4, ranks="per-task", update="shared", budget_is="per-task", weight=0.5)},
+        {"method": Replay(budget=2, average="tasks", budget_is="pairs-per-task"), "shaping": "ordered-ranks"},
+        {"carry": "best-population", "resets": "member", "episodes": 2, "perturb": "layers"},
+        {"adaptive_horizon": True, "adaptive_horizon_over": "all", "evaluation": CUT},
         {"method": Ewc(importance="search", decay=0.5)},
         {"method": Distill(steps=2), "policy": PolicyConfig(normalise=True, heads="separate"), "carry": "best"},
     ],
@@ -78,6 +84,38 @@ def test_a_horizon_that_follows_the_new_task_leaves_replay_whole(tmp_path: Path)
     n_replayed = sum(record.steps.get("replay", 0) for record in ledger.records)
     assert n_replayed == config.generations * 4 * 1000  # a swimmer never falls, a pendulum soon does
     assert sum(record.steps.get("training", 0) for record in ledger.records) < n_replayed / 2
+
+
+def test_evaluations_may_be_cut_where_training_was(tmp_path: Path) -> None:
+    settings = {"stream": ("Swimmer-v5", "InvertedPendulum-v5"), "engine": "auto"}
+    run = train(tiny_config(**settings, adaptive_horizon=True, evaluation=CUT), tmp_path / "run")
+    first, *later = run.ledgers[1].records
+    assert first.horizon == 0
+    assert set(first.lengths["Swimmer-v5"]) == {1000}
+    for record in later:
+        assert 0 < record.horizon < 1000
+        assert set(record.lengths["Swimmer-v5"]) == {record.horizon}  # a swimmer never falls
+
+
+def test_the_best_population_decides_what_is_carried_and_survives_a_kill(tmp_path: Path) -> None:
+    config = replace(remembering(Naive()), carry="best-population", seed=3)
+    run = train(config, tmp_path / "run")
+    assert any((run.state(i).best_theta != run.state(i).theta).any() for i in range(3))
+    assert files(train_through_quits(config, tmp_path / "quit")[0]) == files(run)
+
+
+def test_members_with_their_own_resets_meet_different_states() -> None:
+    config = tiny_config(resets="member", episodes=3)
+    policy, stage = config.build_policy(), config.stages()[1]
+    pair, member = (
+        Generation(replace(config, resets=resets), policy, stage, 1, stage.batches)
+        .episodes(0, policy.initial(0), Statistics.empty(policy.tasks), 0)
+        .seed.reshape(-1, 2, 3)
+        for resets in ("pair", "member")
+    )
+    assert (pair[:, 0] == pair[:, 1]).all()
+    assert len(np.unique(pair)) == pair.size // 2
+    assert len(np.unique(member)) == member.size
 
 
 class QuitError(Exception):

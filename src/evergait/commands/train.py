@@ -33,7 +33,7 @@ class Choices:
     config: Path | None = None
     """TOML file with settings; flags override it."""
     preset: str = ""
-    """Settings that ship with evergait: paper, quick, tuned."""
+    """Settings that ship with evergait: paper, authors, quick, tuned."""
     method: Annotated[str, tyro.conf.arg(metavar="|".join(Method.members))] = ""
     """Continual-learning method; its options appear as --method.*. Several are joined by +, as in replay+distill, and
     then have their options under their names, as in --method.distill.steps."""
