@@ -71,7 +71,7 @@ def test_rows_equal_a_slow_loop(case: tuple[Engine, str], episodes: Make) -> Non
     for row, seed in enumerate(asked.seed.tolist()):
         observation, over = env.reset(seed=seed)[0], False
         while not over and slow.lengths[row] < 30:
-            seen = perceived(asked.task, observation, seed, int(slow.lengths[row]))
+            seen = perceived(asked.task, observation, seed, int(slow.lengths[row]), len(observation))
             slow.statistics[row] += seen, seen**2
             action = to_action(asked.network, act(asked.network, pack(asked, row), seen))
             observation, reward, terminated, truncated, _ = env.step(action)

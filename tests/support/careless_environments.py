@@ -1,5 +1,6 @@
 """Environments of a careless user: each misbehaves in its own way."""
 
+import contextlib
 import os
 import subprocess
 import time
@@ -80,6 +81,82 @@ class Strange(Careless):
         return observation, reward, self.n_steps == 5, False, {}
 
 
+class UnreadableError(Exception):
+    """Cannot be told in words, nor pickled."""
+
+    def __init__(self) -> None:
+        self.thing = lambda: None
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Liar(Careless):
+    """What its second step, or its reset, returns is not what its spaces promise."""
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple:
+        super().reset(seed=seed)
+        self.n_steps = 0
+        return self.seen("reset-"), {}
+
+    def step(self, action: np.ndarray) -> tuple:
+        self.n_steps += 1
+        if self.n_steps == 2:
+            self.lie()
+        reward = {"reward-text": "1.0", "reward-list": [1.0, 2.0], "reward-none": None}.get(self.fault, 1.0)
+        return self.seen(""), reward, self.n_steps == 3, False, {}
+
+    def seen(self, prefix: str) -> object:
+        wrong = {
+            "short": np.zeros(1),
+            "empty": np.zeros(0),
+            "long": np.zeros(3),
+            "matrix": np.zeros((1, 2)),
+            "number": np.float64(1.0),
+            "text": np.array(["1", "2"]),
+            "complex": np.zeros(2, np.complex128),
+            "object": np.array([None, None]),
+            "ragged": [[0.0], [1.0, 2.0]],
+            "nothing": None,
+        }
+        name = self.fault.removeprefix(prefix) if prefix else self.fault
+        is_now = self.fault.startswith(prefix) if prefix else self.n_steps == 2
+        return wrong[name] if is_now and name in wrong else np.zeros(2, np.float32)
+
+    def lie(self) -> None:
+        """What is worse than a wrong number."""
+        if self.fault == "unreadable":
+            raise UnreadableError
+        if self.fault == "exit":
+            raise SystemExit(0)
+        if self.fault == "interrupt":
+            raise KeyboardInterrupt
+        if self.fault == "scribble":
+            for descriptor in range(3, 256):
+                with contextlib.suppress(OSError):
+                    os.write(descriptor, b"AAAAAAAA" * 64)
+        if self.fault == "fork" and os.fork() == 0:
+            self.n_steps += 0  # the child goes on as if it were the parent
+
+
+class Void(Careless):
+    """Observes nothing, or can do nothing."""
+
+    def __init__(self, fault: str = "") -> None:
+        super().__init__(fault)
+        if fault == "blind":
+            self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (0,))
+        else:
+            self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (0,))
+
+
+WRONG = ("short", "empty", "long", "matrix", "number", "text", "complex", "object", "ragged", "nothing")
+REWARDS = ("reward-text", "reward-list", "reward-none")
+LIES = (*WRONG, *(f"reset-{name}" for name in WRONG), *REWARDS, "unreadable", "exit", "interrupt", "scribble", "fork")
+for fault in LIES:
+    gymnasium.register(f"Liar-{fault}-v0", Liar, kwargs={"fault": fault})
+for fault in ("blind", "lame"):
+    gymnasium.register(f"Void-{fault}-v0", Void, kwargs={"fault": fault})
 for fault in ("raise", "hang", "die"):
     gymnasium.register(f"Broken-{fault}-v0", Broken, kwargs={"fault": fault})
 RECORDING = ("recording-raise", "recording-hang", "recording-die")

@@ -159,7 +159,7 @@ class Recorder:
             observation, _ = env.reset(seed=seed)
             frame(0.0)
             while not ended:
-                outputs = act(network, packed, perceived(task, observation, seed, n_steps))
+                outputs = act(network, packed, perceived(task, observation, seed, n_steps, network.n_observations))
                 observation, reward, terminated, truncated, _ = env.step(to_action(network, outputs))
                 if not np.isfinite(env.unwrapped.data.qpos).all():
                     return total, n_steps, "diverged"

@@ -7,20 +7,21 @@ import os
 import pickle
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 import gymnasium
 
 from evergait.core.errors import EvergaitError
 from evergait.tasks.base import Task
+from evergait.tasks.channel import Channel, Garbled
 
+SCRIBBLED = "wrote into a file descriptor that is not its own"
 SECONDS_TO_EXIT = 2.0
 """How long a process may take to leave by itself when asked to."""
 
@@ -51,13 +52,13 @@ class Process:
     """A process, our end of its pipe, and a pipe whose closing, by our death or by us, ends it."""
 
     popen: subprocess.Popen[bytes]
-    pipe: Connection
+    pipe: Channel
     lifeline: int
 
     @staticmethod
     def start(module: str) -> "Process":
         """Call `main(pipe, lifeline)` of a module of ours in a new process; both are file descriptors."""
-        ours, theirs = Pipe()
+        ours, theirs = Channel.pair()
         listening, lifeline = os.pipe()
         code = f"from {module} import main; main({theirs.fileno()}, {listening})"
         # One thread each: the processes already fill the machine, and sums must not depend on how many there are.
@@ -65,6 +66,7 @@ class Process:
         popen = subprocess.Popen(  # noqa: S603 - our own interpreter on our own module
             [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"],
             stdin=subprocess.DEVNULL,
+            stdout=2 if is_open(2) else subprocess.DEVNULL,  # what an environment prints is no result of ours
             pass_fds=(theirs.fileno(), listening),
             env={**os.environ, **threads},
             process_group=0,  # Ctrl-C is for the parent, which then ends us
@@ -106,6 +108,24 @@ def die_with(lifeline: int) -> None:
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
     if select.select([lifeline], [], [], 0)[0]:  # closed before the kernel was asked to tell
         os._exit(1)
+
+
+def is_open(descriptor: int) -> bool:
+    """Whether a file descriptor leads anywhere."""
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def in_words(error: BaseException) -> str:
+    """What a foreign exception says of itself, if it can."""
+    try:
+        words = str(error)[:2000]
+    except Exception:
+        words = ""
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
 def is_foreign(task: Task) -> bool:
@@ -161,37 +181,47 @@ def ask(task: Task, function: str, arguments: tuple[Any, ...], what: str) -> Any
     setting, seconds = "making-seconds", limits().making
     try:
         process.pipe.send((function, task, spec_of(task), arguments))
-        while not answer and process.pipe.poll(seconds):
-            answer = process.pipe.recv()
+        while not answer:
+            answer = process.pipe.recv(seconds)
             setting, seconds = "episode-seconds", limits().episode
+    except TimeoutError as error:
+        raise EvergaitError(
+            f"task {task.name!r}: {what} has taken more than {seconds:g} s; "
+            f"the environment hangs, or needs a longer --workers.{setting}"
+        ) from error
+    except Garbled as error:
+        raise EvergaitError(f"task {task.name!r}: {what} {SCRIBBLED}") from error
     except (EOFError, OSError) as error:
         code = process.end(SECONDS_TO_EXIT)
         raise EvergaitError(f"task {task.name!r}: {what} ended its process (exit code {code})") from error
     finally:
         stop([process], patience=SECONDS_TO_EXIT if answer else 0.0)
-    if not answer:
-        raise EvergaitError(
-            f"task {task.name!r}: {what} has taken more than {seconds:g} s; "
-            f"the environment hangs, or needs a longer --workers.{setting}"
-        )
     result, words = answer
     if words:
         raise EvergaitError(words)
     return result
 
 
+def end_forks(us: int) -> None:
+    """Only the process that was asked may answer; a copy of it that an environment has made may not."""
+    if os.getpid() != us:
+        os._exit(0)
+
+
 def main(pipe: int, lifeline: int) -> None:
     """The other end of `ask`."""
     die_with(lifeline)
-    connection: Connection = Connection(pipe)
+    connection, us = Channel(socket.socket(fileno=pipe)), os.getpid()
     with contextlib.suppress(EOFError, OSError):
         function, task, spec, arguments = connection.recv()
         register(task, spec)
         module, _, name = function.partition(":")
         try:
             answer = getattr(importlib.import_module(module), name)(*arguments, lambda: connection.send(()))
-            connection.send((answer, ""))
+            words = ""
         except EvergaitError as error:
-            connection.send((None, str(error)))
-        except Exception as error:
-            connection.send((None, f"task {task.name!r}: {type(error).__name__}: {error}"))
+            answer, words = None, str(error)
+        except BaseException as error:
+            answer, words = None, f"task {task.name!r}: {in_words(error)}"
+        end_forks(us)
+        connection.send((answer, words))

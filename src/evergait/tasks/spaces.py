@@ -70,8 +70,10 @@ def _spaces_of(task: Task, env: gymnasium.Env[object, object]) -> Spaces:
     if not isinstance(observation, gymnasium.spaces.Box) or len(observation.shape) != 1:
         what = f"{type(observation).__name__}{observation.shape or ''}"
         raise EvergaitError(f"task {task.name!r}: its observations are {what}; a policy needs a vector (1-D Box)")
-    n_steps = (spec.max_episode_steps or 0) if spec else 0
+    n_steps = int(spec.max_episode_steps or 0) if spec else 0
     n_observations = observation.shape[0]
+    if not n_observations:
+        raise EvergaitError(f"task {task.name!r}: its observations have no number in them; a policy needs one to see")
     if isinstance(action, gymnasium.spaces.Discrete):
         n, start = int(action.n), int(action.start)
         none = np.zeros(n, np.float32)
@@ -79,6 +81,8 @@ def _spaces_of(task: Task, env: gymnasium.Env[object, object]) -> Spaces:
     if not isinstance(action, gymnasium.spaces.Box) or len(action.shape) != 1:
         what = f"{type(action).__name__}{action.shape or ''}"
         raise EvergaitError(f"task {task.name!r}: its actions are {what}; a policy needs a 1-D Box or Discrete")
+    if not action.shape[0]:
+        raise EvergaitError(f"task {task.name!r}: its actions have no number in them; a policy needs one to choose")
     low, high = action.low.astype(np.float64), action.high.astype(np.float64)
     bounded = np.isfinite(low) & np.isfinite(high)
     middle = np.where(bounded, (low + high) / 2, 0.0).astype(np.float32)

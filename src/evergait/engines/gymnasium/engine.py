@@ -6,7 +6,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from typing import ClassVar
 
 import numpy as np
@@ -15,11 +15,15 @@ from evergait.core.arrays import Float32
 from evergait.core.errors import EvergaitError
 from evergait.core.random import PERTURBATION, Noise
 from evergait.engines.base import Episodes, Outcome
-from evergait.engines.gymnasium.episode import READY, act, pack, perceived, to_action
+from evergait.engines.gymnasium.episode import READY, act, pack, perceived, rewarded, to_action
 from evergait.policy import Network
 from evergait.tasks import Task, make, refusal
-from evergait.tasks.process import SECONDS_TO_EXIT, Limits, Process, spec_of, stop
+from evergait.tasks.channel import Channel, Garbled
+from evergait.tasks.process import SCRIBBLED, SECONDS_TO_EXIT, Limits, Process, spec_of, stop
 from evergait.tasks.variants import apply_to_environment
+
+SECONDS_TO_ARRIVE = 10.0
+"""From the first byte of an answer to its last: what comes slower is not one of ours."""
 
 
 @dataclass
@@ -32,7 +36,7 @@ class _Worker:
     """When it began the first of them."""
 
     @property
-    def pipe(self) -> Connection:
+    def pipe(self) -> Channel:
         """Our end of its pipe."""
         return self.process.pipe
 
@@ -80,9 +84,9 @@ class GymnasiumEngine:
             _give(worker, [READY], request)
         while busy := [worker for worker in workers if worker.rows]:
             patience = [worker.since + self._limit(worker)[1] - time.monotonic() for worker in busy]
-            ready = wait([worker.pipe for worker in busy], max(0.0, min(patience)))
+            ready = wait([worker.pipe.fileno() for worker in busy], max(0.0, min(patience)))
             for worker, left in zip(busy, patience, strict=True):
-                if worker.pipe in ready:
+                if worker.pipe.fileno() in ready:
                     _take(worker, episodes, outcome)
                     if not worker.rows and chunks:
                         _give(worker, chunks[0], chunks.popleft())
@@ -107,7 +111,11 @@ def _give(worker: _Worker, rows: Iterable[int], message: object) -> None:
 
 def _take(worker: _Worker, episodes: Episodes, outcome: Outcome) -> None:
     try:
-        row, answer = worker.pipe.recv()
+        row, answer = worker.pipe.recv(SECONDS_TO_ARRIVE)
+        if row != worker.rows[0]:
+            raise Garbled
+    except (Garbled, TimeoutError) as error:
+        raise EvergaitError(f"{_where(worker, episodes)} {SCRIBBLED}") from error
     except (EOFError, OSError) as error:
         code = worker.process.end(SECONDS_TO_EXIT)
         raise EvergaitError(f"{_where(worker, episodes)} ended its process (exit code {code})") from error
@@ -142,9 +150,9 @@ def replay_in_gymnasium(network: Network, theta: Float32, task: Task, seed: int,
     total, length, over = 0.0, 0, False
     observation, _ = env.reset(seed=seed)
     while not over:
-        outputs = act(network, packed, perceived(task, observation, seed, length))
+        outputs = act(network, packed, perceived(task, observation, seed, length, network.n_observations))
         observation, reward, terminated, truncated, _ = env.step(to_action(network, outputs))
-        total += float(reward)
+        total += rewarded(reward)
         length += 1
         over = terminated or truncated or length == horizon
     env.close()

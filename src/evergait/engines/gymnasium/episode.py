@@ -7,6 +7,7 @@ import numpy as np
 
 from evergait import _native
 from evergait.core.arrays import Float32, Float64
+from evergait.core.errors import EvergaitError
 from evergait.core.random import OBSERVATION_NOISE, Noise
 from evergait.engines.base import Episodes
 from evergait.policy import Network
@@ -16,6 +17,7 @@ from evergait.tasks.variants import apply_to_environment, has_model
 
 READY = -1
 """Stands for a row: a process answers it when it has made the environment."""
+LARGEST = float(np.finfo(np.float32).max)
 Row = tuple[float, int, bool, Float64 | None]
 """Return, length, diverged, and sums of observations and of their squares (2, n_observations) if asked for."""
 
@@ -33,13 +35,41 @@ def to_action(network: Network, outputs: Float32) -> Float32 | int:
     return int(np.argmax(outputs)) + network.discrete_start if network.discrete else outputs
 
 
-def perceived(task: Task, observation: object, seed: int, step: int) -> Float64:
-    """The observation as the policy sees it: float64, with the variant's noise."""
-    seen = np.ascontiguousarray(observation, np.float64)
+def perceived(task: Task, observation: object, seed: int, step: int, n: int) -> Float64:
+    """The observation as the policy sees it: n float64, with the variant's noise."""
+    seen = observed(observation, n)
     if not task.variant.observation_noise:
         return seen
-    noise = Noise(seed, OBSERVATION_NOISE).normals(step, 0, len(seen))
+    noise = Noise(seed, OBSERVATION_NOISE).normals(step, 0, n)
     return seen + task.variant.observation_noise * noise.astype(np.float64)
+
+
+def observed(observation: object, n: int) -> Float64:
+    """An environment's observation, which must be as its space promises: the native core trusts its length."""
+    try:
+        seen = np.asarray(observation)
+    except ValueError:  # ragged
+        seen = np.array(None)
+    if seen.shape != (n,) or seen.dtype.kind not in "biuf":
+        what = f"an array of shape {seen.shape} and type {seen.dtype}"
+        raise EvergaitError(f"the environment's observation is {what}; it must be a vector of {n} numbers")
+    return np.ascontiguousarray(seen, np.float64)
+
+
+def rewarded(reward: object) -> float:
+    """An environment's reward, which must be one number."""
+    try:
+        found = np.asarray(reward)
+    except ValueError:
+        found = np.array(None)
+    if found.size != 1 or found.dtype.kind not in "biuf":
+        raise EvergaitError(f"the environment's reward is of type {type(reward).__name__}; it must be one number")
+    return float(found.reshape(()))
+
+
+def is_usable(seen: Float64) -> bool:
+    """Whether the policy can see it: all of it within float32's range."""
+    return bool((np.abs(seen) <= LARGEST).all())
 
 
 class Episode:
@@ -67,7 +97,9 @@ class Episode:
         total, length, over = 0.0, 0, False
         observation, _ = self.env.reset(seed=seed)
         while not over and not (episodes.horizon and length >= episodes.horizon):
-            seen = perceived(episodes.task, observation, seed, length)
+            seen = perceived(episodes.task, observation, seed, length, network.n_observations)
+            if not is_usable(seen):
+                return np.nan, length, True, sums
             if sums is not None:
                 sums[0] += seen
                 sums[1] += seen * seen
@@ -75,14 +107,15 @@ class Episode:
             if not np.isfinite(outputs).all():
                 return np.nan, length, True, sums
             observation, reward, terminated, truncated, _ = self.env.step(to_action(network, outputs))
-            total += float(reward)
+            value = rewarded(reward)
+            total += value
             length += 1
-            if self.diverged(observation, float(reward)):
+            if self.diverged(observed(observation, network.n_observations), value):
                 return np.nan, length, True, sums
             over = terminated or truncated
         return (total, length, False, sums) if np.isfinite(total) else (np.nan, length, True, sums)
 
-    def diverged(self, observation: Any, reward: float) -> bool:
+    def diverged(self, observation: Float64, reward: float) -> bool:
         """Whether the physics have left the finite numbers."""
         if self._physics is not None:
             from evergait.engines.mujoco.library import HUGE, was_reset
@@ -90,7 +123,7 @@ class Episode:
             moving = np.concatenate((self._physics.qpos, self._physics.qvel))
             fine = np.abs(moving).max() <= HUGE and not was_reset(self._physics.warning.number)
         else:
-            fine = np.isfinite(observation).all()
+            fine = is_usable(observation)
         return not (fine and np.isfinite(reward))
 
 

@@ -10,7 +10,7 @@ from evergait.core.arrays import Float32, Float64
 from evergait.core.errors import EvergaitError
 from evergait.core.random import ACTION_NOISE, COLLECTION, RESERVOIR, Noise
 from evergait.engines.base import Episodes
-from evergait.engines.gymnasium.episode import Episode, act, pack, perceived, to_action
+from evergait.engines.gymnasium.episode import Episode, act, is_usable, observed, pack, perceived, rewarded, to_action
 from evergait.policy import Network
 from evergait.tasks import Task
 from evergait.tasks.process import Beat, ask, is_foreign
@@ -84,9 +84,9 @@ def _observations(
     observation, _ = episode.env.reset(seed=seed)
     over = False
     while not over:
-        sight = perceived(task, observation, seed, len(seen))
+        sight = perceived(task, observation, seed, len(seen), network.n_observations)
         outputs = act(network, packed, sight)
-        if not (np.isfinite(outputs).all() and np.isfinite(sight.astype(np.float32)).all()):
+        if not (np.isfinite(outputs).all() and is_usable(sight)):
             break
         if scale:
             jitter = noise.normals(len(seen), 0, len(outputs))
@@ -96,5 +96,7 @@ def _observations(
                 outputs = np.clip(outputs, space.low, space.high).astype(np.float32)
         seen.append(sight)
         observation, reward, terminated, truncated, _ = episode.env.step(to_action(network, outputs))
-        over = terminated or truncated or episode.diverged(observation, float(reward))
+        over = (
+            terminated or truncated or episode.diverged(observed(observation, network.n_observations), rewarded(reward))
+        )
     return seen

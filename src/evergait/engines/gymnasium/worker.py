@@ -4,19 +4,21 @@ The process ends when the pipe does, and is ended by the kernel when its parent 
 """
 
 import contextlib
-from multiprocessing.connection import Connection
+import os
+import socket
 
 from evergait.core.errors import EvergaitError
 from evergait.engines.base import Episodes
 from evergait.engines.gymnasium.episode import READY, Episode, Row
 from evergait.tasks import Task
-from evergait.tasks.process import die_with, register
+from evergait.tasks.channel import Channel
+from evergait.tasks.process import die_with, end_forks, in_words, register
 
 
 def main(pipe: int, lifeline: int) -> None:
     """Serve until the other end of the pipe is closed; both arguments are file descriptors."""
     die_with(lifeline)
-    connection: Connection = Connection(pipe)
+    connection, us = Channel(socket.socket(fileno=pipe)), os.getpid()
     environments: dict[Task, Episode] = {}
     with contextlib.suppress(EOFError, OSError):
         while True:
@@ -27,7 +29,9 @@ def main(pipe: int, lifeline: int) -> None:
                 register(episodes.task, spec)
                 message = [READY]
             for row in message:
-                connection.send((row, _answer(environments, episodes, row)))
+                answer = _answer(environments, episodes, row)
+                end_forks(us)
+                connection.send((row, answer))
 
 
 def _answer(environments: dict[Task, Episode], episodes: Episodes, row: int) -> Row | str | None:
@@ -38,5 +42,5 @@ def _answer(environments: dict[Task, Episode], episodes: Episodes, row: int) -> 
         return None if row == READY else environments[episodes.task].run(episodes, row)
     except EvergaitError as error:
         return str(error)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
+    except BaseException as error:  # also SystemExit and KeyboardInterrupt: this process ends by its pipe alone
+        return in_words(error)
