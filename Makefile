@@ -1,22 +1,25 @@
 # make demo   set up and run a small continual study; its report opens in a browser
 # make test   set up and run every gate and test
 # make prove  slower proofs, each says what it proves
+# make docs   the documentation as a site, in build/site
+# make wheel  a wheel for this machine, and an sdist, in dist
 # make lock   pin the newest versions that pyproject.toml allows
 PYTHON ?= python3
 BIN := .venv/bin
+UPGRADE ?= --upgrade
+# Not wandb: it brings a beta package. `pip install evergait[wandb]` does, for those who want it.
+LOCKED := --extra hub --extra ray --extra tensorboard --extra tune --extra video --group dev --group docs
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find src native -type f -not -name '*.pyc')
 
-.PHONY: setup demo test prove lock clean
+.PHONY: setup demo test prove docs wheel lock clean FORCE
 
 setup: .venv/installed
 
-.venv/locked: requirements.lock
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
-	touch $@
+.venv/locked: FORCE # asked every time: another PYTHON or another lock makes it again, otherwise nothing happens
+	@"$(PYTHON)" scripts/setup.py
 
 .venv/installed: .venv/locked $(SOURCES)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index --force-reinstall .
 	touch $@
 
 demo: setup
@@ -35,9 +38,12 @@ prove: setup
 	$(BIN)/pytest -m prove -s
 	$(BIN)/python benchmarks/reliability.py
 
+wheel: setup
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+
 lock: .venv/locked
-	$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --upgrade pyproject.toml --all-extras --group dev --python-version 3.11 \
+	$(BIN)/uv pip compile --quiet $(UPGRADE) pyproject.toml $(LOCKED) --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header --output-file requirements.lock
 
 clean:

@@ -147,6 +147,8 @@ def test_what_there_is(command: str, capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.parametrize("log", ["tensorboard", "wandb"])
 def test_dashboards_are_fed(log: str, tmp_path: Path) -> None:
+    if log == "wandb":
+        pytest.importorskip("wandb", reason="not in requirements.lock: it brings a beta package")
     (tmp_path / "c.toml").write_text(tiny_config(generations=2).to_toml())
     arguments = ("train", "--config", tmp_path / "c.toml", "--out", tmp_path / "run", "--log", log)
     done = evergait(*arguments, WANDB_MODE="offline", WANDB_SILENT="true", HOME=str(tmp_path))

@@ -102,6 +102,32 @@ GymnasiumEngine().run(make_episodes("careless_environments:Broken-hang-v0"), 2)
     assert gone(workers)
 
 
+@pytest.mark.parametrize("how", ["_signal_on_close", "_watch"])
+def test_every_kind_of_lifeline_ends_a_process_that_hangs(how: str) -> None:
+    listening, lifeline = os.pipe()
+    code = f"from evergait.tasks import process; process.{how}({listening}); print('up', flush=True)\nwhile True: pass"
+    command = [sys.executable, "-c", code]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=(listening,), process_group=0)
+    assert child.stdout
+    assert child.stdout.readline() == b"up\n"
+    assert child.poll() is None
+    os.close(listening)
+    os.close(lifeline)
+    assert child.wait(timeout=20) < 0
+    assert child.stdout.read() == b""  # nobody else holds it open
+    child.stdout.close()
+
+
+def test_a_watcher_does_not_hide_that_its_process_has_ended() -> None:
+    listening, lifeline = os.pipe()
+    command = [sys.executable, "-c", f"from evergait.tasks import process; process._watch({listening})"]
+    fds = (listening,)
+    done = subprocess.run(command, capture_output=True, pass_fds=fds, process_group=0, timeout=60, check=True)
+    assert done.stdout == b""
+    os.close(listening)
+    os.close(lifeline)
+
+
 def test_interrupt_ends_the_processes(episodes: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     before = children()
     engine = GymnasiumEngine()

@@ -103,6 +103,23 @@ def die_with(lifeline: int) -> None:
 
     Not PR_SET_PDEATHSIG: that would also fire when merely the parent's thread that started this process ends.
     """
+    if sys.platform == "linux":
+        _signal_on_close(lifeline)
+    else:
+        _watch(lifeline)
+
+
+def _watch(lifeline: int) -> None:
+    """Where pipes send no signal (macOS): a process of our group that waits for the end, and then ends the group."""
+    if os.fork():
+        return
+    os.closerange(0, lifeline)  # or whoever reads from this process would wait for the watcher, too
+    os.closerange(lifeline + 1, os.sysconf("SC_OPEN_MAX"))
+    os.read(lifeline, 1)
+    os.killpg(0, signal.SIGKILL)
+
+
+def _signal_on_close(lifeline: int) -> None:
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)

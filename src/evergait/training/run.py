@@ -8,6 +8,7 @@
 
 import itertools
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -135,7 +136,9 @@ class Run:
 
 def default_threads() -> int:
     """The processors that this process may use."""
-    return len(os.sched_getaffinity(0))
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def check_threads(threads: int | None) -> int:
