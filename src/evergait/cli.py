@@ -90,12 +90,12 @@ def main(arguments: list[str] | None = None) -> int:
         return code
     except EvergaitError as error:
         return _complain(error)
-    except KeyboardInterrupt:  # before or after training, which stops at safe points by itself
-        sys.stderr.write("evergait: interrupted\n")
-        return 130
-    except Stop as stop:  # the same, by SIGTERM
+    except Stop as stop:  # at a safe point
         sys.stderr.write("evergait: stopped; run the same command again to go on\n")
         return stop.exit_code
+    except KeyboardInterrupt:  # where nothing was at stake
+        sys.stderr.write("evergait: interrupted\n")
+        return 130
     except BrokenPipeError:  # `evergait show | head`
         sys.stderr.close()
         return 0

@@ -172,13 +172,13 @@ class Config:
         require(every >= most, "evaluation.every_steps", every, right)
 
     @property
-    def budget(self) -> int:
-        """What a phase may use: environment steps if there is a budget of them, else generations."""
+    def phase_length(self) -> int:
+        """How long a phase is: environment steps if they decide it, else generations."""
         return self.steps or self.generations
 
     @property
     def unit(self) -> str:
-        """What the budget counts."""
+        """What a phase's length counts."""
         return "steps" if self.steps else "generations"
 
     def to_toml(self) -> str:

@@ -13,8 +13,8 @@ from evergait.config import Config, Evaluation
 from evergait.methods import Replay
 from evergait.policy import PolicyConfig
 from evergait.policy.export import export_policy
+from evergait.training.observer import Observer, Position
 from evergait.training.run import train
-from evergait.training.state import Position
 
 SMALL = PolicyConfig(input_width=4, hidden=(4,))
 CONFIG = Config(
@@ -44,18 +44,12 @@ method = "naive"
 """
 
 
-class Halfway:
+class Halfway(Observer):
     """Ends training in the second generation of the second phase, as a kill would."""
 
-    def phase_started(self, *_: object) -> None:
-        """Nothing yet."""
-
-    def evaluated(self, *_: object) -> None:
-        """Nothing yet."""
-
-    def generation_done(self, stage: object, at: Position) -> None:
+    def generation_done(self, at: Position, seen: object) -> None:
         """Now."""
-        if stage.index == 1 and at.generation == 2:  # type: ignore[attr-defined]
+        if at.stage.index == 1 and at.generation == 2:
             raise KeyboardInterrupt
 
 

@@ -18,8 +18,8 @@ from evergait.core.files import sha256, write_json
 from evergait.figures.artifacts import all_tables
 from evergait.studies.folder import load_results
 from evergait.studies.status import study_status
+from evergait.training.observer import Observer, Position
 from evergait.training.run import Run, train
-from evergait.training.state import Position
 
 Look = Callable[[Path], object]
 
@@ -131,12 +131,8 @@ def test_a_study(finished_study: Path, tmp_path: Path, n_tries: int) -> None:
 def stopped(long_config: Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was stopped in the middle of its first phase."""
 
-    class Enough:
-        def phase_started(self, *_: object) -> None: ...
-
-        def evaluated(self, *_: object) -> None: ...
-
-        def generation_done(self, stage: object, at: Position) -> None:
+    class Enough(Observer):
+        def generation_done(self, at: Position, seen: object) -> None:
             if at.generation == 15:
                 raise KeyboardInterrupt
 

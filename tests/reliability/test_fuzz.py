@@ -45,8 +45,9 @@ from evergait.studies.folder import load_results, read_cells
 from evergait.studies.results import Results
 from evergait.studies.status import study_status
 from evergait.tasks import parse_stream, parse_task
+from evergait.training.observer import Observer, Position
 from evergait.training.run import Run, train
-from evergait.training.state import Position, State
+from evergait.training.state import State
 
 STUDY = Path(__file__).parents[1] / "formats" / "v1" / "study"
 """Finished single-task runs of two tasks, and a stream of both."""
@@ -203,17 +204,15 @@ def identity_target(scratch: Path, trained: Path) -> Target:
     return Target("identity", load, content, tomllib.loads(content.decode()), dump_toml)
 
 
-class Leave:
+class Leave(Observer):
     """Ends training where it goes on, or else after a generation."""
 
-    def phase_started(self, stage: object, at: Position) -> None:
+    def phase_started(self, at: Position) -> None:
         if at.generation:
             raise KeyboardInterrupt
 
     def generation_done(self, *_: object) -> None:
         raise KeyboardInterrupt
-
-    def evaluated(self, *_: object) -> None: ...
 
 
 def checkpoint_target(scratch: Path) -> Target:

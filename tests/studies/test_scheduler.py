@@ -24,7 +24,7 @@ from evergait.studies.folder import load_results
 from evergait.studies.pool import Pool
 from evergait.studies.progress import Progress
 from evergait.studies.results import Results
-from evergait.studies.scheduler import Scheduler, ThisProcess
+from evergait.studies.scheduler import Care, Scheduler, ThisProcess
 from evergait.studies.status import CellStatus, study_status
 from evergait.studies.tree import Node, Tree
 from evergait.workers import Local, LocalWorkers
@@ -60,7 +60,7 @@ def test_common_phases_are_trained_once(tiny: Path, tmp_path: Path) -> None:
     assert sum(len(cell.phases) for cell in cells) == 10
     for expected in (6, 0):
         counting = Counting(tmp_path)
-        Scheduler(tree, tmp_path, ThisProcess(tmp_path, LocalWorkers(1), 30.0), counting).run()
+        Scheduler(tree, tmp_path, ThisProcess(Care(tmp_path), LocalWorkers(1)), counting).run()
         assert len(counting.labels) == expected
     assert len(list((tmp_path / "phases").iterdir())) == 6
 
@@ -248,7 +248,7 @@ def test_plan_and_status_speak(tiny: Path, trained_study: Results) -> None:
 
 def test_a_process_that_dies_fails_its_phase_and_is_replaced(tiny: Path, tmp_path: Path) -> None:
     node = next(iter(Tree.build(study_cells(read_study(tiny))).nodes.values()))
-    pool, watcher = Pool(tmp_path, 1, 1, 30.0, Local()), Counting(tmp_path)
+    pool, watcher = Pool(Care(tmp_path), 1, 1, Local()), Counting(tmp_path)
     (tmp_path / "phases").mkdir()
     try:
         watcher.started(node)

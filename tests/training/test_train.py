@@ -10,29 +10,25 @@ from small import every_method, tiny_config
 from evergait import Config, EvergaitError, train
 from evergait.config import Evaluation
 from evergait.es.optimizers import Adam, Optimizer
-from evergait.methods import Collection, Distill, Ewc, Freeze, Method, Multitask, Naive, Replay, Stage
+from evergait.methods import Collection, Distill, Ewc, Freeze, Method, Multitask, Naive, Replay
 from evergait.policy import PolicyConfig, Statistics
-from evergait.store.ledger import Record
+from evergait.training.observer import Diagnostics, Observer, Position
 from evergait.training.run import Run
 from evergait.training.search import Generation
-from evergait.training.state import Position
 
 
-class Recorder:
-    """An observer that remembers what was trained."""
+class Seen(Observer):
+    """Remembers what was trained."""
 
     def __init__(self) -> None:
         self.started: list[str] = []
         self.generations = 0
 
-    def phase_started(self, stage: Stage, at: Position) -> None:
-        self.started.append(stage.name)
+    def phase_started(self, at: Position) -> None:
+        self.started.append(at.stage.name)
 
-    def generation_done(self, stage: Stage, at: Position) -> None:
+    def generation_done(self, at: Position, seen: Diagnostics) -> None:
         self.generations += 1
-
-    def evaluated(self, stage: Stage, record: Record) -> None:
-        pass
 
 
 def files(run: Run) -> dict[str, bytes]:
@@ -122,11 +118,11 @@ class QuitError(Exception):
     """What a Quitter raises."""
 
 
-class Quitter(Recorder):
+class Quitter(Seen):
     """An observer that ends training, after its checkpoint, in the fifth generation that it sees."""
 
-    def generation_done(self, stage: Stage, at: Position) -> None:
-        super().generation_done(stage, at)
+    def generation_done(self, at: Position, seen: Diagnostics) -> None:
+        super().generation_done(at, seen)
         if self.generations == 5:
             raise QuitError
 
@@ -219,20 +215,20 @@ def test_seeds_matter(trained: Path, tmp_path: Path) -> None:
 
 
 def test_a_finished_run_is_not_trained_again(trained: Path) -> None:
-    recorder = Recorder()
-    train(tiny_config(), trained, observers=[recorder])
-    assert recorder.generations == 0
+    seen = Seen()
+    train(tiny_config(), trained, observers=[seen])
+    assert seen.generations == 0
 
 
 def test_shared_prefixes_are_trained_once(tmp_path: Path) -> None:
-    store, recorder = tmp_path / "store", Recorder()
+    store, seen = tmp_path / "store", Seen()
     a, b, c = "InvertedPendulum-v5", "Reacher-v5", "InvertedDoublePendulum-v5"
     for i, (stream, method) in enumerate(
         [((a, b), Replay(budget=4)), ((a, b), Naive()), ((a, c), Naive()), ((a,), Naive())]
     ):
         config = tiny_config(stream=stream, tasks=(a, b, c), method=method)
-        train(config, tmp_path / str(i), store=store, observers=[recorder])
-    assert recorder.started == [a, b, b, c]
+        train(config, tmp_path / str(i), store=store, observers=[seen])
+    assert seen.started == [a, b, b, c]
 
 
 def test_names_threads_and_paths_do_not_decide_the_hash(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from evergait.config import Config
 from evergait.core.errors import EvergaitError
 from evergait.core.versions import own_versions
 from evergait.engines import get_engine
+from evergait.training.observer import Observer, Position
 from evergait.training.run import Run, train
-from evergait.training.state import Position
 from evergait.workers import Ray
 
 pytestmark = pytest.mark.xdist_group("ray")
@@ -44,21 +44,15 @@ def strike_one(members: list[Any], number: signal.Signals = signal.SIGKILL) -> A
     return None
 
 
-class EachGeneration:
+class EachGeneration(Observer):
     """An observer that does something after every generation."""
 
     def __init__(self, act: Callable[[int], None]) -> None:
         self.act, self.n_done = act, 0
 
-    def phase_started(self, stage: object, at: object) -> None:
-        pass
-
-    def generation_done(self, stage: object, at: Position) -> None:
+    def generation_done(self, at: Position, seen: object) -> None:
         self.n_done += 1
         self.act(self.n_done)
-
-    def evaluated(self, stage: object, record: object) -> None:
-        pass
 
 
 def test_three_nodes_and_one_give_the_same_bits(cluster: Any, tmp_path: Path, local_hash: str) -> None:

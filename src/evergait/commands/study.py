@@ -12,6 +12,7 @@ from evergait.commands.studying import print_plan, print_status, run_study, tune
 from evergait.commands.workers import WorkersKind
 from evergait.core.signals import Stop
 from evergait.studies.results import Results
+from evergait.training.logs import LogName
 from evergait.workers import Local, WorkersChoice
 
 
@@ -37,6 +38,8 @@ class StudyRun:
     """Threads; all processors if not given. The result does not depend on it."""
     kind: Annotated[WorkersKind, tyro.conf.arg(name="")] = field(default_factory=WorkersKind)
     workers: WorkersChoice = field(default_factory=Local)
+    log: tuple[LogName, ...] = ()
+    """Dashboards to feed, beside the ledgers: one log per phase, in OUT/logs."""
     checkpoint_seconds: float = 30.0
     """Time between checkpoints."""
 
@@ -54,6 +57,7 @@ class StudyRun:
                 threads=self.threads,
                 workers=self.workers,
                 checkpoint_seconds=self.checkpoint_seconds,
+                logs=self.log,
             )
         except Stop as stop:
             errors.print("Stopped at a safe point; run the same command again to go on.")

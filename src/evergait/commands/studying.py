@@ -22,12 +22,13 @@ from evergait.studies.plan import make_plan
 from evergait.studies.pool import Pool
 from evergait.studies.progress import RUNNING, Progress
 from evergait.studies.results import Results
-from evergait.studies.scheduler import FAILURES, Hands, Scheduler, ThisProcess
+from evergait.studies.scheduler import FAILURES, Care, Hands, Scheduler, ThisProcess
 from evergait.studies.space import read_search
 from evergait.studies.status import study_status
 from evergait.studies.tree import Tree
 from evergait.studies.tune import tune_search
 from evergait.tasks.process import set_limits
+from evergait.training.logs import LogName, check_log
 from evergait.training.progress import duration
 from evergait.training.run import default_threads
 from evergait.workers import Local, WorkersChoice
@@ -47,6 +48,7 @@ def run_study(
     threads: int | None = None,
     workers: WorkersChoice = LOCAL,
     checkpoint_seconds: float = 30.0,
+    logs: Sequence[LogName] = (),
     artifacts: bool = True,
 ) -> Results:
     """Train a study, or go on where an earlier call with the same study and folder stopped; then write its artifacts.
@@ -59,6 +61,8 @@ def run_study(
     n_threads = default_threads() if threads is None else threads
     require(n_threads >= 1, "threads", n_threads, "at least 1")
     require(jobs >= 1, "jobs", jobs, "at least 1")
+    for name in logs:
+        check_log(name)
     path = Path(out)
     study = study if seeds is None else study.with_seeds(seeds)
     only, conditions = tuple(only), tuple(conditions)
@@ -73,7 +77,7 @@ def run_study(
             remove_leftovers(path / part, "*")
         with (
             stop_at_safe_points(),  # a second signal must not cut the closing short
-            _hands(path, jobs, n_threads, workers, checkpoint_seconds) as hands,
+            _hands(Care(path, checkpoint_seconds, tuple(logs)), jobs, n_threads, workers) as hands,
             closing(Progress(path)) as progress,
         ):
             scheduler = Scheduler(tree, path, hands, progress)
@@ -100,17 +104,17 @@ def _failed(scheduler: Scheduler) -> str:
 
 
 @contextmanager
-def _hands(path: Path, jobs: int, n_threads: int, workers: WorkersChoice, checkpoint_seconds: float) -> Iterator[Hands]:
+def _hands(care: Care, jobs: int, n_threads: int, workers: WorkersChoice) -> Iterator[Hands]:
     """What trains phases, until the end of the context."""
     with ExitStack() as stack:
         if jobs == 1:
             with interruptible():
                 started = stack.enter_context(closing(workers.start(n_threads)))
-            yield ThisProcess(path, started, checkpoint_seconds)
+            yield ThisProcess(care, started)
             return
         with interruptible():
             each = stack.enter_context(workers.shared(jobs, n_threads))
-        yield stack.enter_context(closing(Pool(path, jobs, n_threads, checkpoint_seconds, each)))
+        yield stack.enter_context(closing(Pool(care, jobs, n_threads, each)))
 
 
 def print_plan(

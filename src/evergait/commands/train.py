@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
@@ -15,14 +15,12 @@ from evergait.config import Config, preset, read_config
 from evergait.core.data import from_data
 from evergait.core.signals import Stop, interruptible, stop_at_safe_points
 from evergait.es.optimizers import Optimizer
-from evergait.methods import Method, Stage
-from evergait.store.ledger import Record
+from evergait.methods import Method
 from evergait.tasks.process import set_limits
-from evergait.training.logs import make_log
+from evergait.training.logs import LogName, check_log, make_log
+from evergait.training.observer import Diagnostics, Observer, Position
 from evergait.training.progress import Progress
 from evergait.training.run import Run, check_threads, open_folder, train
-from evergait.training.state import Position
-from evergait.training.train import Observer
 from evergait.workers import Local, Traffic, WorkersChoice
 
 
@@ -63,7 +61,7 @@ class Train:
     workers: WorkersChoice = field(default_factory=Local)
     store: Path | None = None
     """Folder of phases to share between runs; OUT/phases if not given."""
-    log: tuple[Literal["tensorboard", "wandb"], ...] = field(default_factory=tuple)
+    log: tuple[LogName, ...] = field(default_factory=tuple)
     """Dashboards to feed, beside the ledger."""
     checkpoint_seconds: float = 30.0
     """Time between checkpoints."""
@@ -88,6 +86,8 @@ class Train:
             print_run(already)
             return 0
         n_threads = check_threads(self.threads)
+        for name in self.log:
+            check_log(name)
         open_folder(config, self.out, self.store or self.out / "phases")
         with ExitStack() as stack:
             stack.enter_context(stop_at_safe_points())  # a second signal must not cut the closing short
@@ -98,7 +98,7 @@ class Train:
             counter = GenerationCounter()
             observers.append(counter)
             for name in self.log:
-                log = make_log(name, config, self.out)
+                log = make_log(name, config, self.out, self.out.name)
                 stack.callback(log.close)
                 observers.append(log)
             try:
@@ -121,21 +121,15 @@ class Train:
         return 0
 
 
-class GenerationCounter:
-    """An observer that counts, for figures per generation."""
+class GenerationCounter(Observer):
+    """Counts, for figures per generation."""
 
     def __init__(self) -> None:
         self.n_generations = 0
 
-    def phase_started(self, stage: Stage, at: Position) -> None:
-        """Not counted."""
-
-    def generation_done(self, stage: Stage, at: Position) -> None:
+    def generation_done(self, at: Position, seen: Diagnostics) -> None:
         """One more."""
         self.n_generations += 1
-
-    def evaluated(self, stage: Stage, record: Record) -> None:
-        """Not counted."""
 
 
 def describe(traffic: Traffic, n_generations: int) -> str:

@@ -21,6 +21,14 @@ class Stop(BaseException):
         self.exit_code = 128 + number
 
 
+class Interrupt(Stop, KeyboardInterrupt):
+    """Ctrl-C, which Python and notebooks know as KeyboardInterrupt."""
+
+
+def _stop(number: int) -> Stop:
+    return Interrupt(number) if number == signal.SIGINT else Stop(number)
+
+
 class _Pending:
     number: int = 0
     may_raise: bool = False
@@ -33,7 +41,7 @@ def _handle(number: int, frame: FrameType | None) -> None:
     _pending.number = number
     if _pending.may_raise:
         _pending.may_raise = False
-        raise Stop(number)  # where Python ignores exceptions, as in a finalizer, it surfaces at the next place
+        raise _stop(number)  # where Python ignores exceptions, as in a finalizer, it surfaces at the next place
 
 
 @contextlib.contextmanager
@@ -46,7 +54,7 @@ def stop_at_safe_points() -> Iterator[None]:
     try:
         yield
         if _pending.number:  # it came after the last place where it could surface
-            raise Stop(_pending.number)
+            raise _stop(_pending.number)
     finally:
         _pending.number = 0
         for number, handler in before.items():
@@ -63,7 +71,7 @@ def leave_undisturbed() -> None:
 def interruptible() -> Iterator[None]:
     """A place where work may be abandoned."""
     if _pending.number:
-        raise Stop(_pending.number)
+        raise _stop(_pending.number)
     _pending.may_raise = True
     try:
         yield

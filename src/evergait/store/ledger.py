@@ -2,7 +2,9 @@
 
 The first line tells what phase it is; in the first phase of a stream it also has the returns of random policies.
 Then, per evaluation: {"generation": g, "evaluations": {task: {"returns": [...], "lengths": [...]}}, "steps": {...},
-"diverged": n}, where steps are environment steps since the evaluation before; "horizon": n if its episodes were cut.
+"diverged": n, "diagnostics": {...}}, where steps are environment steps since the evaluation before, and diagnostics
+(which older ledgers lack, and which decide nothing) are means over the generations since then; "horizon": n if its
+episodes were cut.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,6 +38,9 @@ class Record:
     """Training episodes since the evaluation before whose physics diverged."""
     horizon: int = 0
     """Where the episodes were cut; 0 where each task's own limit is the only one."""
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    """Means over the generations since the evaluation before: fitness_mean, fitness_sd, fitness_best (of the population
+    on what is being learnt), gradient_norm, step_norm, horizon."""
 
     def mean(self, task: str) -> float:
         """Mean return over the episodes."""
@@ -103,6 +108,8 @@ def record_line(record: Record) -> bytes:
     data["diverged"] = record.diverged
     if record.horizon:
         data["horizon"] = record.horizon
+    if record.diagnostics:
+        data["diagnostics"] = dict(record.diagnostics)
     return f"{canonical_json(data)}\n".encode()
 
 
@@ -147,6 +154,7 @@ def _parse_record(data: Any, tasks: Sequence[str]) -> Record:
         {_text(kind): _whole(n) for kind, n in data["steps"].items()},
         _whole(data["diverged"]),
         _whole(data.get("horizon", 0)),
+        _named_numbers(data.get("diagnostics", {})),
     )
 
 
@@ -154,6 +162,10 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("a name is not text")
     return value
+
+
+def _named_numbers(values: Any) -> dict[str, float]:
+    return dict(zip(map(_text, values), _numbers(list(values.values())), strict=True)) if values else {}
 
 
 def _whole(value: Any) -> int:

@@ -15,14 +15,13 @@ import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from typing import Any
 
 from evergait.config import config_from_data
 from evergait.core.data import to_data
 from evergait.core.errors import EvergaitError
 from evergait.core.signals import Stop, interruptible, stop_at_safe_points
-from evergait.studies.scheduler import Ended, Watcher, train_node
+from evergait.studies.scheduler import Care, Ended, Watcher, train_node
 from evergait.studies.tree import Node
 from evergait.training.phases import plan_phases
 from evergait.workers import Workers, WorkersChoice
@@ -36,10 +35,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Pool:
     """Trains up to `n_jobs` phases at once."""
 
-    def __init__(
-        self, path: Path, n_jobs: int, n_threads: int, checkpoint_seconds: float, workers: WorkersChoice
-    ) -> None:
-        self.path, self.n_jobs, self.checkpoint_seconds, self.workers = path, n_jobs, checkpoint_seconds, workers
+    def __init__(self, care: Care, n_jobs: int, n_threads: int, workers: WorkersChoice) -> None:
+        self.care, self.n_jobs, self.workers = care, n_jobs, workers
         self.n_threads = max(1, n_threads // n_jobs)
         self._idle: list[tuple[BaseProcess, Connection]] = []
         self._busy: dict[Connection, tuple[BaseProcess, Node]] = {}
@@ -52,14 +49,14 @@ class Pool:
         """Hand a phase to an idle process, or to a new one."""
         process, connection = self._idle.pop() if self._idle else self._spawn()
         self._busy[connection] = process, node
-        connection.send((to_data(node.config), node.phase.stage.index))
+        connection.send((to_data(node.config), node.phase.stage.index, node.label))
 
     def _spawn(self) -> tuple[BaseProcess, Connection]:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(
             target=_serve,
-            args=(theirs, str(self.path), self.n_threads, self.checkpoint_seconds, self.workers),
+            args=(theirs, self.care, self.n_threads, self.workers),
             daemon=True,
         )
         # Ctrl-C reaches the whole group of processes: one that is still starting must not see it before it can heed it.
@@ -118,8 +115,8 @@ def _how(exit_code: int | None) -> str:
     return f"exit code {exit_code}"
 
 
-class _Messenger:
-    """A watcher that sends a word home now and then."""
+class _Messenger(Watcher):
+    """Sends a word home now and then."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._last = connection, 0.0
@@ -133,26 +130,14 @@ class _Messenger:
         with contextlib.suppress(OSError):  # nobody listens: see `_stop_with_parent`
             self._connection.send(("used", used))
 
-    def begin(self, n_phases: int, n_done: int) -> None:
-        """Not asked here."""
 
-    def started(self, node: Node) -> None:
-        """Not asked here."""
-
-    def finished(self, node: Node) -> None:
-        """Not asked here."""
-
-    def failed(self, node: Node, reason: str, n_blocked: int) -> None:
-        """Not asked here."""
-
-
-def _serve(connection: Connection, path: str, n_threads: int, checkpoint_seconds: float, choice: WorkersChoice) -> None:
+def _serve(connection: Connection, care: Care, n_threads: int, choice: WorkersChoice) -> None:
     """What a process of the pool does: receive a phase, train it, tell how it ended, again."""
     try:
         with stop_at_safe_points():
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             threading.Thread(target=_stop_with_parent, daemon=True).start()
-            _work(connection, Path(path), n_threads, checkpoint_seconds, choice)
+            _work(connection, care, n_threads, choice)
     except (Stop, EOFError, OSError):
         pass
 
@@ -164,24 +149,24 @@ def _stop_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _work(connection: Connection, path: Path, n_threads: int, checkpoint_seconds: float, choice: WorkersChoice) -> None:
+def _work(connection: Connection, care: Care, n_threads: int, choice: WorkersChoice) -> None:
     workers: Workers | None = None
     try:
         while True:
             with interruptible():
-                data, index = connection.recv()
+                data, index, label = connection.recv()
                 try:
                     workers = workers or choice.start(n_threads)
                 except EvergaitError as error:
                     connection.send(("ended", str(error)))
                     continue
-            ended = train_node(_node(data, index), path, workers, _Messenger(connection), checkpoint_seconds)
+            ended = train_node(_node(data, index, label), care, workers, _Messenger(connection))
             connection.send(("ended", ended.reason))
     finally:
         if workers:
             workers.close()
 
 
-def _node(data: dict[str, Any], index: int) -> Node:
+def _node(data: dict[str, Any], index: int, label: str) -> Node:
     config = config_from_data(data, "study")
-    return Node(plan_phases(config)[index], config, "")
+    return Node(plan_phases(config)[index], config, label)

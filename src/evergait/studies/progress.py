@@ -12,6 +12,7 @@ import rich.markup
 import rich.progress
 
 from evergait.core.files import write_json
+from evergait.studies.scheduler import Watcher
 from evergait.studies.tree import Node
 from evergait.training.progress import duration
 
@@ -33,7 +34,7 @@ class Pace:
     @property
     def budget(self) -> int:
         """Of the whole phase."""
-        return self.node.config.budget
+        return self.node.config.phase_length
 
     @property
     def rate(self) -> float:
@@ -55,8 +56,8 @@ class Pace:
         return max(self.budget - self.used, 0) / self.rate if self.rate > 0 else None
 
 
-class Progress:
-    """A watcher for people."""
+class Progress(Watcher):
+    """Tells people."""
 
     def __init__(self, path: Path, stream: TextIO | None = None) -> None:
         self.path = path
@@ -89,7 +90,7 @@ class Progress:
         self.paces[node.name] = Pace(node)
         if self._bars:
             label = rich.markup.escape(node.label)
-            self._bar_of[node.name] = self._bars.add_task(label, total=node.config.budget)
+            self._bar_of[node.name] = self._bars.add_task(label, total=node.config.phase_length)
         self._write_running(force=True)
 
     def advanced(self, node: Node, used: int) -> None:

@@ -4,6 +4,7 @@ Everything that is known lies in the store, so stopping at any moment and starti
 A phase that fails is told at once and kept in failures.json; the phases that need it are blocked, all others go on.
 """
 
+import contextlib
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,19 +13,18 @@ from typing import Protocol
 
 from evergait.core.errors import EvergaitError
 from evergait.core.files import write_json
-from evergait.methods import Stage
-from evergait.store.ledger import Record
 from evergait.store.phases import PhaseStore
 from evergait.studies.tree import Node, Tree
+from evergait.training.logs import LogName, make_log
+from evergait.training.observer import Diagnostics, Observer, Position
 from evergait.training.phases import PhaseTrainer
-from evergait.training.state import Position
 from evergait.workers import Workers
 
 FAILURES = "failures.json"
 
 
-class Watcher(Protocol):
-    """Is told how the study goes."""
+class Watcher:
+    """Is told how the study goes; subclasses write what they want to know."""
 
     def begin(self, n_phases: int, n_done: int) -> None:
         """So many phases in all, so many of them done before."""
@@ -123,12 +123,29 @@ class Scheduler:
             path.unlink(missing_ok=True)
 
 
-def train_node(node: Node, path: Path, workers: Workers, watcher: Watcher, checkpoint_seconds: float) -> Ended:
+@dataclass(frozen=True)
+class Care:
+    """What goes with the training of every phase of a study."""
+
+    path: Path
+    """The study's folder."""
+    checkpoint_seconds: float = 30.0
+    logs: tuple[LogName, ...] = ()
+    """Dashboards to feed: one log per phase, under the phase's label."""
+
+
+def train_node(node: Node, care: Care, workers: Workers, watcher: Watcher) -> Ended:
     """Train one phase in this process; whatever goes wrong, except for `Stop`, becomes a reason."""
-    observer = _Observer(node, watcher)
+    path = care.path
     try:
-        trainer = PhaseTrainer(node.config, PhaseStore(path / "phases"), workers, (observer,), checkpoint_seconds)
-        trainer.ensure(node.phase)
+        with contextlib.ExitStack() as stack:
+            observers: list[Observer] = [_Observer(node, watcher)]
+            for name in care.logs:
+                log = make_log(name, node.config, path / "logs" / folder_name(node.label), node.label)
+                stack.callback(log.close)
+                observers.append(log)
+            store = PhaseStore(path / "phases")
+            PhaseTrainer(node.config, store, workers, observers, care.checkpoint_seconds).ensure(node.phase)
     except EvergaitError as error:
         return Ended(node, str(error))
     except OSError as error:
@@ -138,30 +155,37 @@ def train_node(node: Node, path: Path, workers: Workers, watcher: Watcher, check
     return Ended(node)
 
 
+def folder_name(label: str) -> str:
+    """A phase's label as the name of a folder.
+
+    >>> folder_name("replay, Hopper > Swimmer, seed 0")
+    'replay_Hopper-Swimmer_seed0'
+    """
+    tidy = label.replace(" > ", "-").replace(", ", "_").replace(" ", "")
+    return "".join(c if c.isalnum() or c in "-_+=@." else "_" for c in tidy)
+
+
 @dataclass(frozen=True)
-class _Observer:
+class _Observer(Observer):
     """Passes a trainer's news on to a watcher."""
 
     node: Node
     watcher: Watcher
 
-    def phase_started(self, stage: Stage, at: Position) -> None:
+    def phase_started(self, at: Position) -> None:
         """Where it goes on from."""
         self.watcher.advanced(self.node, at.used)
 
-    def generation_done(self, stage: Stage, at: Position) -> None:
+    def generation_done(self, at: Position, seen: Diagnostics) -> None:
         """One more."""
         self.watcher.advanced(self.node, at.used)
-
-    def evaluated(self, stage: Stage, record: Record) -> None:
-        """Evaluations are in the ledger."""
 
 
 class ThisProcess:
     """Hands that train one phase at a time, right here."""
 
-    def __init__(self, path: Path, workers: Workers, checkpoint_seconds: float) -> None:
-        self.path, self.workers, self.checkpoint_seconds = path, workers, checkpoint_seconds
+    def __init__(self, care: Care, workers: Workers) -> None:
+        self.care, self.workers = care, workers
         self._node: Node | None = None
 
     def is_free(self) -> bool:
@@ -175,7 +199,7 @@ class ThisProcess:
     def wait(self, watcher: Watcher) -> Sequence[Ended]:
         """Train what was started."""
         node, self._node = self._node, None
-        return [train_node(node, self.path, self.workers, watcher, self.checkpoint_seconds)] if node else []
+        return [train_node(node, self.care, self.workers, watcher)] if node else []
 
     def close(self) -> None:
         """Nothing is left running."""

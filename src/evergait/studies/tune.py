@@ -15,13 +15,12 @@ from evergait.config import Config
 from evergait.core.errors import EvergaitError
 from evergait.core.files import locked, write_atomically
 from evergait.core.signals import stop_at_safe_points
-from evergait.methods import Stage
 from evergait.scores.reference import paper_single_task
 from evergait.store.ledger import Record
 from evergait.store.phases import PhaseStore
 from evergait.studies.space import Dimension, Search
+from evergait.training.observer import Observer, Position
 from evergait.training.phases import PhaseTrainer, plan_phases
-from evergait.training.state import Position
 from evergait.workers import LocalWorkers, Workers
 
 
@@ -42,25 +41,19 @@ def score(config: Config, record: Record) -> float:
 
 
 @dataclass
-class _Pruner:
+class _Pruner(Observer):
     """Reports every evaluation of a trial, and ends the trial if others were better by then."""
 
     optuna: Any
     trial: Any
     config: Config
-    used: int = 0
 
-    def phase_started(self, stage: Stage, at: Position) -> None:
-        """Nothing to report."""
-
-    def generation_done(self, stage: Stage, at: Position) -> None:
-        """An evaluation may follow."""
-        self.used = at.used
-
-    def evaluated(self, stage: Stage, record: Record) -> None:
+    def evaluated(self, at: Position, record: Record) -> None:
         """Later stages count on from the earlier ones."""
-        # Shares of the stream, for trials may differ in their budgets.
-        done = stage.index + min(self.used / self.config.budget, 1.0)
+        if not at.generation:
+            return  # where the stage before ended
+        # Shares of the stream, for trials may differ in the length of a phase.
+        done = at.stage.index + min(at.used / at.length, 1.0)
         self.trial.report(score(self.config, record), round(1000 * done))
         if self.trial.should_prune():
             raise self.optuna.TrialPruned

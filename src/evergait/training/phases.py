@@ -15,8 +15,9 @@ from evergait.methods import Stage
 from evergait.policy import Policy, Statistics
 from evergait.store.phases import PhaseFolder, PhaseStore, identity_hash
 from evergait.training.evaluate import Evaluator
+from evergait.training.observer import Observer
 from evergait.training.state import State
-from evergait.training.train import Observer, Trainer
+from evergait.training.train import Trainer
 from evergait.workers import Workers
 
 ALGORITHM = 1

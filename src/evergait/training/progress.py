@@ -13,9 +13,8 @@ from rich.text import Text
 
 from evergait.config import Config
 from evergait.methods import Stage
-from evergait.scores.reference import paper_single_task
 from evergait.store.ledger import Record
-from evergait.training.state import Position
+from evergait.training.observer import Diagnostics, Observer, Position
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 
@@ -47,16 +46,15 @@ def duration(seconds: float) -> str:
     return " ".join(words) or "0 s"
 
 
-class Progress:
-    """An observer of training that shows rate, time left and returns."""
+class Progress(Observer):
+    """Shows rate, time left and returns."""
 
     def __init__(self, config: Config, console: Console, interval: float = 10.0) -> None:
         self._config, self._console, self._interval = config, console, interval
         self._n_stages = len(config.stages())
         self._curves: dict[str, list[float]] = {}
         self._live = Live(console=console, refresh_per_second=4, transient=True) if console.is_terminal else None
-        self._stage: Stage | None = None
-        self._at = self._first = Position(0, 0, 0)
+        self._at = self._first = Position(config.stages()[0], 0, 0, 0, config.phase_length)
         self._is_first = True
         self._started = self._last_line = time.monotonic()
 
@@ -71,15 +69,15 @@ class Progress:
         if self._live:
             self._live.stop()
 
-    def phase_started(self, stage: Stage, at: Position) -> None:
+    def phase_started(self, at: Position) -> None:
         """Begin to measure anew."""
-        self._stage, self._at, self._first, self._is_first = stage, at, at, True
+        stage, self._at, self._first, self._is_first = at.stage, at, at, True
         self._started = self._last_line = time.monotonic()
         if not self._live:
             how = f"goes on after generation {at.generation}" if at.generation else "starts"
             self._print(f"phase {stage.index + 1}/{self._n_stages} {stage.name} {how}")
 
-    def generation_done(self, stage: Stage, at: Position) -> None:
+    def generation_done(self, at: Position, seen: Diagnostics) -> None:
         """Move on."""
         if self._is_first:  # it loads models and the like: measure from its end on
             self._first, self._started, self._is_first = at, time.monotonic(), False
@@ -90,11 +88,10 @@ class Progress:
             self._last_line = time.monotonic()
             self._print(self._line())
 
-    def evaluated(self, stage: Stage, record: Record) -> None:
+    def evaluated(self, at: Position, record: Record) -> None:
         """Add a point to every task's curve."""
-        published = paper_single_task()
         for task in record.returns:
-            self._curves.setdefault(task, []).append(record.mean(task) / published.get(task, 1.0))
+            self._curves.setdefault(task, []).append(record.mean(task))
 
     def rate(self) -> float:
         """Environment steps per second in this phase and process."""
@@ -103,9 +100,9 @@ class Progress:
     def seconds_left(self) -> float:
         """Expected time until the end of the stream, if later phases take as long as this one."""
         done = self._at.used - self._first.used
-        if not self._stage or done < 1:
+        if done < 1:
             return float("nan")
-        left = self._config.budget * (self._n_stages - self._stage.index) - self._at.used
+        left = self._at.length * self._n_stages - self._at.in_stream
         return max(left, 0) * (time.monotonic() - self._started) / done
 
     def _print(self, text: str) -> None:
@@ -119,25 +116,24 @@ class Progress:
         return f"generation {self._at.generation}{of}{steps}, {self.rate():,.0f} steps/s{ending}"
 
     def _line(self) -> str:
-        assert self._stage  # noqa: S101 - a generation belongs to a phase
         returns = ", ".join(f"{task} {curve[-1]:.3g}" for task, curve in self._curves.items())
-        where = f"phase {self._stage.index + 1}/{self._n_stages} {self._stage.name}"
+        where = f"phase {self._at.stage.index + 1}/{self._n_stages} {self._at.stage.name}"
         return f"{where}: {self._status()}{'; ' if returns else ''}{returns}"
 
     def _view(self) -> Group:
-        assert self._stage  # noqa: S101
-        head = Text(f"phase {self._stage.index + 1}/{self._n_stages}  {self._stage.name}", style="bold")
-        bar = ProgressBar(self._config.budget, self._at.used, width=60)
-        return Group(head, bar, Text(self._status(), style="dim"), returns_table(self._curves, self._stage))
+        stage = self._at.stage
+        title = Text(f"phase {stage.index + 1}/{self._n_stages}  {stage.name}", style="bold")
+        bar = ProgressBar(self._at.length, self._at.used, width=60)
+        return Group(title, bar, Text(self._status(), style="dim"), returns_table(self._curves, stage))
 
 
 def returns_table(curves: Mapping[str, list[float]], stage: Stage) -> Table:
-    """Per task: last and best normalised return and how it moved."""
+    """Per task: last and best return and how it moved."""
     table = Table(box=None, pad_edge=False)
     for name in ("task", "last", "best", ""):
         table.add_column(name, justify="left" if name in ("task", "") else "right")
     learning = [task.name for task in stage.tasks]
     for task, curve in curves.items():
         style = "bold" if task in learning else ""
-        table.add_row(Text(task), f"{curve[-1]:.3f}", f"{max(curve):.3f}", sparkline(curve), style=style)
+        table.add_row(Text(task), f"{curve[-1]:,.1f}", f"{max(curve):,.1f}", sparkline(curve), style=style)
     return table

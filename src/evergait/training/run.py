@@ -35,9 +35,9 @@ from evergait.scores.metrics import Metrics
 from evergait.scores.reference import choose_normaliser
 from evergait.store.ledger import Ledger
 from evergait.store.phases import PhaseFolder, PhaseStore
+from evergait.training.observer import Observer
 from evergait.training.phases import PhaseTrainer, plan_phases
 from evergait.training.state import State
-from evergait.training.train import Observer
 from evergait.workers import LocalWorkers, Workers
 
 OWN_FILES = ("config.toml", "run.json", "phases", "lock")

@@ -14,17 +14,6 @@ from evergait.policy import Policy, Statistics
 
 
 @dataclass(frozen=True)
-class Position:
-    """How far a phase is."""
-
-    generation: int
-    n_steps: int
-    """Environment steps of the phase so far, evaluations included."""
-    used: int
-    """What it has used of its budget: generations or steps."""
-
-
-@dataclass(frozen=True)
 class State:
     """A phase after some generation."""
 
@@ -48,6 +37,8 @@ class State:
     """Environment steps of the whole phase so far, evaluations included."""
     spent: int = 0
     """The same without evaluations: what counts against a budget of steps."""
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    """Sums over the generations since the last evaluation; they decide nothing."""
     memory: Mapping[str, Array] = field(default_factory=dict)
     """What the method keeps, by name; the next phase starts from it."""
 
@@ -68,7 +59,7 @@ class State:
 
     def metadata(self) -> dict[str, str]:
         """The numbers, as text."""
-        numbers = {
+        numbers: dict[str, Any] = {
             "generation": self.generation,
             "horizon": self.horizon,
             "best_return": self.best_return if np.isfinite(self.best_return) else None,
@@ -77,6 +68,8 @@ class State:
             "n_steps": self.n_steps,
             "spent": self.spent,
         }
+        if self.diagnostics:
+            numbers["diagnostics"] = dict(self.diagnostics)
         return {"state": json.dumps(numbers)}
 
     @staticmethod
@@ -105,6 +98,9 @@ class State:
         counts = [numbers[name] for name in ("generation", "horizon", "diverged", "n_steps", "spent")]
         if not all(type(count) is int and count >= 0 for count in (*counts, *numbers["steps"].values())):
             raise ValueError("a count in it is not a whole number")
+        sums = numbers.setdefault("diagnostics", {}).values()
+        if not all(type(number) in (int, float) for number in sums):
+            raise ValueError("a sum in it is not a number")
         numbers["best_return"] = -np.inf if numbers["best_return"] is None else float(numbers["best_return"])
 
         def group(prefix: str) -> dict[str, Array]:
