@@ -16,6 +16,7 @@ from evergait.cli import main
 from evergait.store.ledger import Record, parse_ledger
 from evergait.training.logs import make_log
 from evergait.training.observer import Diagnostics, Position
+from evergait.workers import LocalWorkers
 
 
 class Diary(eg.Observer):
@@ -135,6 +136,25 @@ def test_studies_feed_dashboards_too(jobs: str, tmp_path: Path) -> None:
     assert len(files) == 4
     assert files[0].parts[-3].startswith("naive_Inverted")
     assert b"return/InvertedPendulum-v5" in files[0].read_bytes()
+
+
+class StoppedInEvaluation(LocalWorkers):
+    """Ctrl-C comes while the policy is evaluated after some generation."""
+
+    n_requests = 0
+
+    def run(self, engine: str, episodes: eg.Episodes) -> eg.Outcome:
+        self.n_requests += episodes.sigma == 0
+        if self.n_requests == 7:  # 2 random policies on 2 tasks, the start on both, and now
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().run(engine, episodes)
+
+
+def test_an_evaluation_that_was_interrupted_is_not_lost(trained: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        eg.train(tiny_config(), tmp_path / "run", workers=StoppedInEvaluation(1))
+    run = eg.train(tiny_config(), tmp_path / "run")
+    assert run.ledgers == eg.Run.load(trained).ledgers
 
 
 def test_ctrl_c_is_a_keyboard_interrupt(tmp_path: Path) -> None:

@@ -50,13 +50,14 @@ class Trainer:
         while used(self.config, state) < self.config.phase_length:
             try:
                 with interruptible():
-                    state, seen = self.advance(stage, state)
-                    state, record = (
-                        self.evaluate(stage, state, seen.horizon) if is_due(self.config, state) else (state, None)
-                    )
-            except Stop:
+                    after, seen = self.advance(stage, state)
+                    record = None
+                    if is_due(self.config, after):
+                        after, record = self.evaluate(stage, after, seen.horizon)
+            except Stop:  # in the middle of a generation, or of the evaluation that belongs to it
                 self.save(writer, state)
                 raise
+            state = after
             if record:
                 writer.append(record_line(record))
             if time.monotonic() - last_saved > self.checkpoint_seconds:
