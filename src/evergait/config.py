@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from evergait.core.data import from_data, require, to_data, to_toml
+from evergait.core.data import added, from_data, require, to_data, to_toml
 from evergait.core.errors import EvergaitError
 from evergait.core.files import read_toml
 from evergait.core.names import nearest
@@ -36,7 +36,7 @@ class Evaluation:
     """Fresh initialisations whose mean return is forward transfer's zero."""
     snapshots: int = 2
     """How many θ are kept between the start and the end of a phase, evenly spaced, to look at later."""
-    cut: bool = False
+    cut: bool = added(False)
     """Whether evaluation episodes of all tasks are cut where the training episodes of the last generation were; the
     ledger says where."""
 
@@ -70,10 +70,10 @@ class Config:
     adaptive_horizon: bool = False
     """Cut training episodes at twice the mean length of the generation before (Salimans et al. 2017); replayed episodes
     stay whole."""
-    adaptive_horizon_over: Literal["learning", "all"] = "learning"
+    adaptive_horizon_over: Literal["learning", "all"] = added("learning")
     """Whose lengths decide it: episodes of the task being learnt, twice their mean rounded up; or replayed ones too,
     rounded down."""
-    resets: Literal["pair", "member"] = "pair"
+    resets: Literal["pair", "member"] = added("pair")
     """Whether both signs of a pair meet the same initial states, or every member its own."""
     healthy_bonus: dict[str, float] = field(default_factory=dict)
     """Factor on a task's healthy bonus in training, such as Hopper-v5 0.5; evaluation always has all of it."""

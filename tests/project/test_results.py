@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from evergait.config import preset
+from evergait.config import config_from_data, preset
+from evergait.core.data import to_data
 from evergait.store.phases import PhaseStore
 from evergait.studies.base import read_study
 from evergait.studies.cells import study_cells
-from evergait.studies.folder import load_results
-from evergait.studies.tree import Tree
+from evergait.studies.folder import load_results, read_cells, stored
 from evergait.training.phases import plan_phases
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -29,8 +29,13 @@ def test_finished_phases_are_whole_and_known_to_their_study(name: str) -> None:
         store.folder(phase).ledger()
         if name not in WITHOUT_POLICIES:
             store.folder(phase).verify()
-    cells = study_cells(read_study(name).at_scale(SCALES.get(name, "")))
-    assert found <= set(Tree.build(cells).nodes)
+    _, cells = read_cells(RESULTS / name)
+    assert found <= {phase for cell in cells for phase in cell.phases}
+    declared = {
+        cell.key: cell.config for cell in map(stored, study_cells(read_study(name).at_scale(SCALES.get(name, ""))))
+    }
+    for cell in cells:
+        assert to_data(config_from_data(cell.config, name)) == declared[cell.key]
     assert load_results(RESULTS / name).entries
 
 

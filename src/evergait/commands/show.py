@@ -41,6 +41,7 @@ def describe(run: Run) -> dict[str, Any]:
         "seed": run.config.seed,
         "theta_sha256": run.theta_sha256 if run.phases[-1].has_policy else None,
         "phases": [phase.name for phase in run.phases],
+        "outdated": list(run.outdated),
         "normaliser": {"source": metrics.normaliser.source, "values": dict(metrics.normaliser.best)},
         "stages": [
             {
@@ -76,6 +77,8 @@ def print_run(run: Run) -> None:
     steps = ", ".join(f"{n:,} {kind}" for kind, n in metrics.total_steps().items() if n)
     theta = f"θ: {run.theta_sha256[:16]}…" if run.phases[-1].has_policy else "θ was not kept."
     console.print(f"Environment steps: {steps}. {theta}", style="dim", markup=False)
+    if run.outdated:
+        console.print(f"Trained with {'; '.join(run.outdated)}: training it again gives other bits.", markup=False)
     if not run.is_done:
         console.print("The run is not finished; the same `train` command goes on with it.", markup=False)
 

@@ -168,6 +168,8 @@ def print_status(path: str | Path, console: rich.console.Console | None = None) 
         words = (cell.condition, cell.order, str(cell.seed), f"{status.n_done}/{len(cell.phases)}", status.state)
         table.add_row(*map(rich.markup.escape, (*words, status.detail)), style=STYLES[status.state])
     console.print(table)
+    if parts := load_results(path).outdated:
+        console.print(f"trained with {'; '.join(parts)}", style="yellow", markup=False, highlight=False)
     counts = {state: sum(status.state == state for status in statuses) for state in STYLES}
     console.print(", ".join(f"{n} {state}" for state, n in counts.items() if n), highlight=False)
 

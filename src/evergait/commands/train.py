@@ -81,7 +81,7 @@ class Train:
         set_limits(self.workers.limits)
         config.check()
         already = (self.out / "run.json").exists() and Run.load(self.out)
-        if already and already.config == config and already.is_done:
+        if already and already.config == config and already.is_done and not already.outdated:
             console.print(f"{self.out} is done; nothing to train.")
             print_run(already)
             return 0

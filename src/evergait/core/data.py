@@ -22,6 +22,8 @@ class Family:
     """Base of a family; direct subclasses open a family, their subclasses with a name join it."""
 
     name: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+    """Raised when the same options give other bits than before."""
     members: ClassVar[dict[str, type[Any]]]
 
     def __init_subclass__(cls, name: str = "") -> None:
@@ -38,6 +40,31 @@ class Family:
             raise EvergaitError(f"{where}: there is no {where.split('.')[-1]} {name!r}{nearest(name, cls.members)}")
         member: type[Self] = cls.members[name]
         return member
+
+
+def added(default: T) -> T:
+    """The default of an option that came later: it is no part of an identity, and old names hold, unless it is used."""
+    return dataclasses.field(default=default, metadata={"added": True})
+
+
+def to_identity(value: Any) -> Any:
+    """A dataclass as plain data, without options that came later and have their defaults.
+
+    >>> @dataclasses.dataclass
+    ... class Point:
+    ...     at: int = 1
+    ...     colour: str = added("red")
+    >>> to_identity(Point()), to_identity(Point(colour="blue"))
+    ({'at': 1}, {'at': 1, 'colour': 'blue'})
+    """
+    data = to_data(value)
+    for field in dataclasses.fields(value):
+        inner = getattr(value, field.name)
+        if "added" in field.metadata and inner == field.default:
+            del data[field.name]
+        elif dataclasses.is_dataclass(inner):
+            data[field.name] = to_identity(inner)
+    return data
 
 
 def to_data(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from evergait.core.arrays import Float32, Float64
-from evergait.core.data import Family, to_data
+from evergait.core.data import Family, to_identity
 from evergait.es.shaping import Shaping, shape
 from evergait.methods.context import Batch, Collect, Context, Memory, Stage, Step
 from evergait.tasks import Task
@@ -59,7 +59,7 @@ class Method(Family):
 
         With nothing to keep, a phase is a naive one: first phases are trained once for all methods.
         """
-        settings: Mapping[str, Any] = to_data(self) if stage.earlier else {"name": "naive"}
+        settings: Mapping[str, Any] = to_identity(self) if stage.earlier else {"name": "naive"}
         return settings
 
     def begin(self, context: Context, theta: Float32, memory: Memory, collect: Collect) -> Memory:

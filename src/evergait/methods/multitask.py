@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from evergait.core.data import to_data
+from evergait.core.data import to_identity
 from evergait.methods.base import Method, split_evenly
 from evergait.methods.context import Batch, Memory, Stage
 from evergait.tasks import Task
@@ -25,7 +25,7 @@ class Multitask(Method, name="multitask"):
 
     def settings(self, stage: Stage) -> Mapping[str, Any]:
         """All of them."""
-        settings: Mapping[str, Any] = to_data(self)
+        settings: Mapping[str, Any] = to_identity(self)
         return settings
 
     def plan(self, stage: Stage, generation: int, batches: tuple[Batch, ...], memory: Memory) -> tuple[Batch, ...]:

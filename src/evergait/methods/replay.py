@@ -1,11 +1,11 @@
 """Joint replay (the paper's section 3): extra evaluations on earlier tasks, ranked together with the current ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from evergait.core.arrays import Float64
-from evergait.core.data import require
+from evergait.core.data import added, require
 from evergait.core.errors import EvergaitError
 from evergait.es.shaping import Shaping, shape
 from evergait.methods.base import Method, split_evenly
@@ -27,7 +27,7 @@ class Replay(Method, name="replay"):
     """Whether replayed candidates update all of their task's parameters, or only those shared with other tasks."""
     weight: float = 1.0
     """Factor on the gradient of the replayed part."""
-    average: Literal["members", "tasks"] = "members"
+    average: Literal["members", "tasks"] = added("members")
     """Whether the gradient is one mean over all members, so that a task weighs as much as its share of them; or the
     mean over the current task's members plus `weight` times the mean over earlier tasks of each one's own mean."""
 
@@ -62,13 +62,6 @@ class Replay(Method, name="replay"):
             if share
         )
         return tuple(replace(batch, averaged_alone=alone) for batch in (*batches, *replayed))
-
-    def settings(self, stage: Stage) -> Mapping[str, Any]:
-        """As other methods; an option that came later is only named where it is used, so older phases keep theirs."""
-        settings = dict(super().settings(stage))
-        if settings.get("average") == "members":
-            del settings["average"]
-        return settings
 
     def utilities(
         self, batches: Sequence[Batch], fitness: Sequence[Float64], shaping: Shaping, utilities: list[Float64]

@@ -62,6 +62,7 @@ def facts(results: Results) -> list[tuple[str, str]]:
         ("engines", ", ".join(sorted(engines))),
         ("mujoco", _values(identities.values(), "mujoco")),
         ("algorithm", _values(identities.values(), "algorithm")),
+        ("parts that changed since", "; ".join(results.outdated)),
         ("trained with", _trained_with(folders.values())),
         ("page written with", in_words(versions())),
         ("R*", "; ".join(dict.fromkeys(results.normaliser(entry.seed).source for entry in results.entries))),

@@ -89,6 +89,9 @@ class PhaseFolder:
         engines = identity.get("engine", {})
         if not isinstance(engines, dict) or not all(isinstance(engine, str) for engine in engines.values()):
             raise EvergaitError(f"{path}: `engine` must be a table of names")
+        versions = identity.get("versions", {})
+        if not isinstance(versions, dict) or not all(type(version) is int for version in versions.values()):
+            raise EvergaitError(f"{path}: `versions` must be a table of whole numbers")
         return identity
 
     @property

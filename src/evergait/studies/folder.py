@@ -126,9 +126,8 @@ def _require_same(cells: Sequence[Cell], there: Sequence[StoredCell], path: Path
                 f"{here[changed]!r} here); {advice}"
             )
         if mine[key].phases != theirs[key].phases:
-            raise EvergaitError(
-                f"out: {path} holds this study trained with other versions of evergait, mujoco or engines; {advice}"
-            )
+            parts = load_results(path).outdated or ("other versions of evergait, mujoco or engines",)
+            raise EvergaitError(f"out: {path} holds this study trained with {'; '.join(parts)}; {advice}")
 
 
 def load_results(path: str | Path) -> Results:

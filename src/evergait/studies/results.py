@@ -8,6 +8,7 @@ from pathlib import Path
 from evergait.scores.metrics import Metrics, Normaliser
 from evergait.scores.reference import choose_normaliser
 from evergait.store.ledger import Ledger
+from evergait.training.parts import outdated
 from evergait.training.run import Run
 
 
@@ -44,6 +45,12 @@ class Results:
     def conditions(self) -> tuple[str, ...]:
         """Conditions in the order of the study, without single-task baselines."""
         return tuple(dict.fromkeys(entry.condition for entry in self.entries if entry.condition != "single"))
+
+    @cached_property
+    def outdated(self) -> tuple[str, ...]:
+        """Parts that are of another version now, such as `policy 1, now 2`: trained again, it has other bits."""
+        phases = {phase.name: phase for entry in self.entries for phase in entry.run.phases}
+        return tuple(dict.fromkeys(part for phase in phases.values() for part in outdated(phase.identity())))
 
     @cached_property
     def baselines(self) -> Mapping[int, Mapping[str, Ledger]]:

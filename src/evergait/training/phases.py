@@ -3,11 +3,10 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 from evergait.config import Config
-from evergait.core.data import to_data
+from evergait.core.data import to_identity
 from evergait.core.signals import interruptible
 from evergait.core.versions import versions
 from evergait.engines import engine_name
@@ -16,14 +15,11 @@ from evergait.policy import Policy, Statistics
 from evergait.store.phases import PhaseFolder, PhaseStore, identity_hash
 from evergait.training.evaluate import Evaluator
 from evergait.training.observer import Observer
+from evergait.training.parts import with_versions
 from evergait.training.state import State
 from evergait.training.train import Trainer
 from evergait.workers import Workers
 
-ALGORITHM = 1
-"""Raised only when the same settings give other bits than before."""
-LATER_OPTIONS = (("", "adaptive_horizon_over", "learning"), ("", "resets", "pair"), ("evaluation", "cut", False))
-"""(table, field, value) that an identity leaves out: phases from before these options keep their names."""
 WAIT_SECONDS = 0.2
 """Between looks at a phase that another process trains."""
 
@@ -56,21 +52,15 @@ def plan_phases(config: Config) -> list[Phase]:
 def _identity(config: Config, stage: Stage, policy: Policy, parent: str) -> dict[str, Any]:
     """Plain data of all that decides a phase's bits: not names, threads or paths."""
     involved = [task.name for task in (*stage.tasks, *stage.earlier)]
-    data = to_data(config)
+    data = to_identity(config)
     for name in ("stream", "method"):
         del data[name]
     del data["generations" if config.steps else "steps"]
     del data["evaluation"]["every" if config.steps else "every_steps"]
     if not parent and config.carry != "best-population":  # the others' θ are both kept, whatever will be carried
         del data["carry"]
-    for table, name, unused in LATER_OPTIONS:
-        part = data[table] if table else data
-        if part[name] == unused:
-            del part[name]
-    return {
+    identity = {
         **data,
-        "algorithm": ALGORITHM,
-        "mujoco": metadata.version("mujoco"),
         "parent": parent,
         "stage": stage.index,
         "learning": [task.name for task in stage.tasks],
@@ -80,6 +70,8 @@ def _identity(config: Config, stage: Stage, policy: Policy, parent: str) -> dict
         "healthy_bonus": {name: factor for name, factor in data["healthy_bonus"].items() if name in involved},
         "method": dict(config.method.settings(stage)),
     }
+    is_recorded = identity["method"]["name"] != "naive" and any(part.n_recorded for part in config.method.parts)
+    return with_versions(identity, is_recorded)
 
 
 @dataclass(frozen=True)

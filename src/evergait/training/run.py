@@ -36,6 +36,7 @@ from evergait.scores.reference import choose_normaliser
 from evergait.store.ledger import Ledger
 from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.training.observer import Observer
+from evergait.training.parts import outdated
 from evergait.training.phases import PhaseTrainer, plan_phases
 from evergait.training.state import State
 from evergait.workers import LocalWorkers, Workers
@@ -101,6 +102,11 @@ class Run:
     def has_policies(self) -> bool:
         """Whether every finished phase has its θ."""
         return all(phase.has_policy for phase in self.phases)
+
+    @cached_property
+    def outdated(self) -> tuple[str, ...]:
+        """Parts that are of another version now, such as `policy 1, now 2`: trained again, it has other bits."""
+        return tuple(dict.fromkeys(part for phase in self.phases for part in outdated(phase.identity())))
 
     def state(self, stage: int = -1) -> State:
         """θ and statistics at the end of a stage."""
@@ -186,8 +192,17 @@ def _write_folder(config: Config, out: Path, store: Path) -> None:
         "store": os.path.relpath(store, out),
         "config": sha256(read_bytes(out / "config.toml")),
     }
-    if not (out / "run.json").exists() or read_json(out / "run.json") != described:
+    before = read_json(out / "run.json") if (out / "run.json").exists() else {}
+    if before != described:
+        if before.get("phases", described["phases"]) != described["phases"]:
+            _require_untrained(out)
         write_json(out / "run.json", described)
+
+
+def _require_untrained(out: Path) -> None:
+    """What other versions have trained here stays what the folder shows."""
+    if parts := Run.load(out).outdated:
+        raise EvergaitError(f"out: {out} holds this run trained with {'; '.join(parts)}; choose another folder")
 
 
 def train(

@@ -1,0 +1,105 @@
+"""Small trainings, one for each method, optimizer, shaping, option and engine, and the bits that they end with.
+
+python tests/support/golden.py   stores the bits of today in tests/training/golden.json, on purpose
+"""
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from small import every_method
+
+from evergait import Config, train
+from evergait.config import Evaluation
+from evergait.core.fingerprint import libm_fingerprint
+from evergait.es.optimizers import Optimizer, Plain
+from evergait.es.shaping import SHAPINGS
+from evergait.methods import Interval, Naive, Replay
+from evergait.policy import PolicyConfig
+
+STORED = Path(__file__).parents[1] / "training" / "golden.json"
+SMALL = PolicyConfig(input_width=6, hidden=(6,), activation="tanh")
+BASE = Config(
+    stream=("InvertedPendulum-v5", "InvertedDoublePendulum-v5", "InvertedPendulum-v5@gravity=0.5"),
+    generations=4,
+    pairs=4,
+    sigma=0.5,
+    shaping="z-score",  # unlike ranks, it lets every bit of a return through to θ
+    horizon=12,
+    engine="planar",
+    policy=SMALL,
+    method=Replay(budget=8),
+    evaluation=Evaluation(every=2, episodes=1, random_policies=1, snapshots=0),
+)
+NAIVE = replace(BASE, method=Naive(), stream=BASE.stream[:2])
+BUDGET = Evaluation(every_steps=200, episodes=1, random_policies=1, snapshots=0)
+NORMALISED = replace(SMALL, normalise=True)
+ROBOTS = ("Walker2d-v5@gravity=0.5,observation_noise=0.1", "HalfCheetah-v5", "Swimmer-v5", "Hopper-v5")
+
+CASES: dict[str, Config] = {
+    **{f"method {method.name}": replace(BASE, method=method) for method in every_method(budget=8)},
+    "method interval": replace(BASE, method=Interval(2)),
+    "interval choose": replace(BASE, method=Interval(2, "latest")),
+    "replay budget_is": replace(BASE, method=Replay(4, budget_is="per-task")),
+    "replay ranks": replace(BASE, method=Replay(8, ranks="per-task")),
+    "replay update": replace(BASE, method=Replay(8, update="shared")),
+    "replay weight": replace(BASE, method=Replay(8, weight=0.5)),
+    "replay pairs-per-task": replace(BASE, method=Replay(3, budget_is="pairs-per-task")),
+    "replay average": replace(BASE, method=Replay(8, average="tasks")),
+    **{f"optimizer {name}": replace(NAIVE, optimizer=member()) for name, member in Optimizer.members.items()},
+    "optimizer weight_decay": replace(NAIVE, optimizer=Plain(weight_decay=0.1)),
+    **{f"shaping {name}": replace(NAIVE, shaping=name) for name in SHAPINGS},  # type: ignore[arg-type]
+    "seed": replace(NAIVE, seed=2**63),
+    "sigma": replace(NAIVE, sigma=0.3),
+    "steps": replace(NAIVE, steps=400, evaluation=BUDGET),
+    "episodes": replace(NAIVE, episodes=2),
+    "adaptive_horizon": replace(NAIVE, stream=("Hopper-v5",), horizon=0, adaptive_horizon=True),
+    "adaptive_horizon_over": replace(
+        BASE, stream=("Hopper-v5", "InvertedPendulum-v5"), horizon=0, adaptive_horizon=True, adaptive_horizon_over="all"
+    ),
+    "resets": replace(NAIVE, resets="member"),
+    "evaluation cut": replace(
+        NAIVE, stream=ROBOTS[2:], seed=1, carry="best", evaluation=replace(BASE.evaluation, cut=True)
+    ),
+    "healthy_bonus": replace(NAIVE, stream=("Hopper-v5",), healthy_bonus={"Hopper-v5": 0.5}),
+    "perturb all": replace(BASE, perturb="all"),
+    "perturb layers": replace(BASE, perturb="layers", stream=("InvertedPendulum-v5", "Hopper-v5")),
+    "carry best": replace(NAIVE, carry="best", seed=1),
+    "carry best-population": replace(NAIVE, carry="best-population", seed=3),
+    "heads": replace(BASE, policy=replace(SMALL, heads="separate")),
+    "normalise": replace(BASE, policy=NORMALISED),
+    "replay_updates_statistics": replace(BASE, policy=replace(NORMALISED, replay_updates_statistics=True)),
+    "activations": replace(NAIVE, policy=PolicyConfig(6, (6, 6), "relu", "relu", "linear")),
+    "robots": replace(NAIVE, method=Interval(2), stream=ROBOTS, generations=2),
+    "engine mujoco": replace(BASE, engine="mujoco", seed=2),
+    "engine gymnasium": replace(BASE, engine="gymnasium", stream=("CartPole-v1", "InvertedPendulum-v5")),
+}
+RECORDED = ("distill", "ewc")  # what these keep of a task is recorded in Gymnasium, whatever the engine
+
+
+def is_planar(name: str) -> bool:
+    """Whether no bit comes from MuJoCo, and so from the machine's own sin and cos."""
+    return CASES[name].engine == "planar" and not any(part.name in RECORDED for part in CASES[name].method.parts)
+
+
+def bits(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Case → the name of its last phase, and the digest of its θ."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder, "phases")  # cases that begin alike share their first phases
+        for i, name in enumerate(names):
+            run = train(CASES[name], Path(folder, str(i)), store=store, threads=1)
+            found[name] = {"phase": run.phases[-1].name, "theta": run.theta_sha256}
+            if not is_planar(name):
+                found[name]["libm"] = libm_fingerprint()
+    return found
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--planar"]:
+        print(json.dumps(bits(filter(is_planar, CASES))))
+    else:
+        STORED.write_text(json.dumps(bits(CASES), indent=1) + "\n")
