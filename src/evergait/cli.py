@@ -4,13 +4,13 @@ A command's module is imported when the command is used; `evergait --help` impor
 """
 
 import importlib
-import io
 import sys
 from typing import Any
 
 import evergait
 from evergait.core.errors import EvergaitError
 from evergait.core.names import nearest
+from evergait.core.terminal import guard_streams
 
 COMMANDS = {
     "train": ("evergait.commands.train:Train", "Train one policy on a stream of tasks, or go on with it."),
@@ -67,10 +67,9 @@ def parse(arguments: list[str]) -> Any:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command."""
-    for stream in (sys.stdout, sys.stderr):  # no name of a file and no terminal's encoding may stop a message
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
     as_program = arguments is None
+    if as_program:
+        guard_streams()
     arguments = sys.argv[1:] if arguments is None else arguments
     if not arguments or arguments[0] in ("-h", "--help"):
         (sys.stdout if arguments else sys.stderr).write(usage())

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, once or twice: a safe point within seconds, a word on how to go on, and nothing left behind."""
+"""Ctrl-C, SIGTERM and a closed terminal: a safe point within seconds, a word on how to go on, nothing left behind."""
 
 import os
 import random
@@ -53,6 +53,7 @@ SIGNALS = [
     (signal.SIGINT, signal.SIGINT),
     (signal.SIGTERM, signal.SIGTERM),
     (signal.SIGINT, signal.SIGTERM),
+    (signal.SIGHUP,),
 ]
 
 
@@ -78,7 +79,9 @@ def stop_once(folder: Path, config: Config, numbers: tuple[int, ...], chance: ra
     return seconds
 
 
-@pytest.mark.parametrize(("engine", "numbers"), [("threads", SIGNALS[1]), ("processes", SIGNALS[2])])
+@pytest.mark.parametrize(
+    ("engine", "numbers"), [("threads", SIGNALS[1]), ("processes", SIGNALS[2]), ("threads", SIGNALS[5])]
+)
 def test_a_run_stops_at_a_safe_point(tmp_path: Path, engine: str, numbers: tuple[int, ...]) -> None:
     stop_once(tmp_path, CONFIGS[engine], numbers, random.Random(1))
 
@@ -90,7 +93,7 @@ def handles(process: int, number: int) -> bool:
     return bool(int(caught, 16) >> (number - 1) & 1)
 
 
-def stops_without_a_checkpoint(folder: Path, config: Config) -> None:
+def stops_without_a_checkpoint(folder: Path, config: Config) -> str:
     """Stop a run that has begun a phase and not trained in it."""
     (folder / "c.toml").write_text(config.to_toml())
     process = evergait("train", "--config", folder / "c.toml", "--out", folder / "run", start_new_session=True)
@@ -104,13 +107,15 @@ def stops_without_a_checkpoint(folder: Path, config: Config) -> None:
         process.wait()
     assert process.returncode == 143, output
     assert "run the same command again to go on" in output
+    return output
 
 
-def test_a_run_that_waits_for_another_stops(tmp_path: Path) -> None:
+def test_a_run_that_waits_for_another_says_so_and_stops(tmp_path: Path) -> None:
     store, config = PhaseStore(tmp_path / "run" / "phases"), CONFIGS["threads"]
     with store.writing(plan_phases(config)[0].identity) as writer:
         assert writer
-        stops_without_a_checkpoint(tmp_path, config)
+        output = stops_without_a_checkpoint(tmp_path, config)
+    assert "waiting for another process, which trains phase" in output
 
 
 def test_a_run_stops_before_its_first_generation(tmp_path: Path) -> None:

@@ -1,19 +1,22 @@
 """Where commands print, and the tables that they share."""
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from evergait.core.console import Screen
+from evergait.core.terminal import inert, inert_json
+
 T = TypeVar("T")
 
-console = Console(highlight=False)
+console = Screen()
 """Results, on standard output."""
-errors = Console(stderr=True, highlight=False)
+errors = Screen(stderr=True)
 """Progress and errors, on standard error."""
 
 
@@ -29,8 +32,17 @@ def first_flags(kind: type[T], arguments: Sequence[str]) -> T:
 
 
 def print_json(data: Mapping[str, Any] | Sequence[Any]) -> None:
-    """Plain JSON on standard output, for programs."""
-    console.out(json.dumps(data, indent=2, ensure_ascii=False), highlight=False)
+    """Plain JSON on standard output, for programs; a number that is not finite is null."""
+    text = json.dumps(_finite(data), indent=2, ensure_ascii=False, allow_nan=False)
+    console.out(inert_json(text), highlight=False)
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -48,4 +60,4 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 def _text(cell: object) -> str:
     if isinstance(cell, float):
         return f"{cell:,.1f}" if abs(cell) >= 100 else f"{cell:.3f}"
-    return f"{cell:,}" if isinstance(cell, int) else str(cell)
+    return f"{cell:,}" if isinstance(cell, int) else inert(str(cell))

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import rich.box
 import rich.console
-import rich.markup
 import rich.table
+from rich.text import Text
 
+from evergait.core.console import Screen
 from evergait.core.data import require
 from evergait.core.errors import EvergaitError
 from evergait.core.files import locked, remove_leftovers
 from evergait.core.signals import interruptible, stop_at_safe_points
+from evergait.core.terminal import inert
 from evergait.store.phases import PhaseStore
 from evergait.studies.base import read_study
 from evergait.studies.cells import select_cells, study_cells
@@ -135,7 +137,7 @@ def print_plan(
     n_threads = default_threads() if threads is None else threads
     require(n_threads >= 1, "threads", n_threads, "at least 1")
     plan = make_plan(Tree.build(cells), PhaseStore(Path(out or ".") / "phases"), n_threads)
-    console = console or rich.console.Console()
+    console = console or Screen()
     budget = sum(plan.left.budget.values())
     steps = sum(plan.left.n_steps.values()) + budget
     console.print(f"{study.head.title}{f', scale {scale}' if scale else ''}", style="bold", markup=False)
@@ -158,7 +160,7 @@ STYLES = {"done": "green", "running": "cyan", "failed": "bold red", "stopped": "
 
 def print_status(path: str | Path, console: rich.console.Console | None = None) -> None:
     """Every cell of a study: done, running (with time left), failed (with the reason), missing."""
-    console = console or rich.console.Console()
+    console = console or Screen()
     statuses = study_status(Path(path))
     table = rich.table.Table(box=rich.box.SIMPLE)
     for column in ("condition", "order", "seed", "phases", "state", ""):
@@ -166,7 +168,8 @@ def print_status(path: str | Path, console: rich.console.Console | None = None) 
     for status in statuses:
         cell = status.cell
         words = (cell.condition, cell.order, str(cell.seed), f"{status.n_done}/{len(cell.phases)}", status.state)
-        table.add_row(*map(rich.markup.escape, (*words, status.detail)), style=STYLES[status.state])
+        cells = [Text(inert(word)) for word in (*words, status.detail)]
+        table.add_row(*cells, style=STYLES[status.state])
     console.print(table)
     if parts := load_results(path).outdated:
         console.print(f"trained with {'; '.join(parts)}", style="yellow", markup=False, highlight=False)
@@ -192,7 +195,7 @@ def tune(
     require(n_threads >= 1, "threads", n_threads, "at least 1")
     _, value = tune_search(search, Path(out), n_threads)
     best = Path(out) / "best.toml"
-    console = console or rich.console.Console()
+    console = console or Screen()
     words = f"best of {search.n_trials} trials: score {value:.4f}, config in {best}"
     console.print(words, markup=False, highlight=False, soft_wrap=True)
     return best

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import logging
 import math
 import os
 import tempfile
@@ -21,6 +22,8 @@ import safetensors.numpy
 
 from evergait.core.arrays import Array
 from evergait.core.errors import EvergaitError
+
+log = logging.getLogger("evergait")
 
 LIMIT = 1 << 28
 """Largest file in bytes that is read whole; a run's files are far below it."""
@@ -221,10 +224,13 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool]:
     """Hold a lock that dies with the process; yields False if someone else holds it and we do not wait."""
     with open_own(path) as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            yield False
-            return
+            if not wait:
+                yield False
+                return
+            log.warning("waiting for another process, which holds %s", path)
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield True
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: take effect only where nothing can be lost.
+"""Ctrl-C, SIGTERM and a terminal that was closed: take effect only where nothing can be lost.
 
 Saving inside a signal handler hangs or tears files; so a handler raises only inside `interruptible()`, where a
 generation is being simulated and may be thrown away, and is otherwise remembered until the next such place.
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-_HANDLED = (signal.SIGINT, signal.SIGTERM)
+HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stop(BaseException):
@@ -50,7 +50,10 @@ def stop_at_safe_points() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, _handle) for number in _HANDLED}
+    # What was ignored before, as SIGHUP is under nohup, stays so.
+    before = {
+        number: signal.signal(number, _handle) for number in HANDLED if signal.getsignal(number) != signal.SIG_IGN
+    }
     try:
         yield
         if _pending.number:  # it came after the last place where it could surface
@@ -63,7 +66,7 @@ def stop_at_safe_points() -> Iterator[None]:
 
 def leave_undisturbed() -> None:
     """For a program that was stopped and only has to exit: a further signal must not change its exit code."""
-    for number in _HANDLED:
+    for number in HANDLED:
         signal.signal(number, signal.SIG_IGN)
 
 

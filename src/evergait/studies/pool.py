@@ -20,7 +20,7 @@ from typing import Any
 from evergait.config import config_from_data
 from evergait.core.data import to_data
 from evergait.core.errors import EvergaitError
-from evergait.core.signals import Stop, interruptible, stop_at_safe_points
+from evergait.core.signals import HANDLED, Stop, interruptible, stop_at_safe_points
 from evergait.studies.scheduler import Care, Ended, Watcher, train_node
 from evergait.studies.tree import Node
 from evergait.training.phases import plan_phases
@@ -29,7 +29,6 @@ from evergait.workers import Workers, WorkersChoice
 SECONDS_TO_SAVE = 30.0
 """How long a process that was asked to stop may take before it is killed; its last checkpoint is whole in any case."""
 SECONDS_BETWEEN_NEWS = 0.5
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Pool:
@@ -60,7 +59,7 @@ class Pool:
             daemon=True,
         )
         # Ctrl-C reaches the whole group of processes: one that is still starting must not see it before it can heed it.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
         try:
             process.start()
         finally:
@@ -135,7 +134,7 @@ def _serve(connection: Connection, care: Care, n_threads: int, choice: WorkersCh
     """What a process of the pool does: receive a phase, train it, tell how it ended, again."""
     try:
         with stop_at_safe_points():
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
             threading.Thread(target=_stop_with_parent, daemon=True).start()
             _work(connection, care, n_threads, choice)
     except (Stop, EOFError, OSError):

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-import rich.console
-import rich.markup
 import rich.progress
 
+from evergait.core.console import Screen
 from evergait.core.files import write_json
 from evergait.studies.scheduler import Watcher
 from evergait.studies.tree import Node
@@ -61,7 +60,7 @@ class Progress(Watcher):
 
     def __init__(self, path: Path, stream: TextIO | None = None) -> None:
         self.path = path
-        self.console = rich.console.Console(file=stream or sys.stderr)
+        self.console = Screen(file=stream or sys.stderr)
         self.paces: dict[str, Pace] = {}
         self.n_phases = self.n_done = self.n_failed = self.n_trained = 0
         self.begun = self._last_line = self._last_file = time.monotonic()
@@ -75,7 +74,7 @@ class Progress(Watcher):
         self.console.print(f"{n_phases} phases{before}", highlight=False)
         if self.console.is_terminal:
             self._bars = rich.progress.Progress(
-                rich.progress.TextColumn("{task.description}"),
+                rich.progress.TextColumn("{task.description}", markup=False),
                 rich.progress.BarColumn(),
                 rich.progress.MofNCompleteColumn(),
                 rich.progress.TimeRemainingColumn(),
@@ -89,8 +88,7 @@ class Progress(Watcher):
         """A bar for the phase."""
         self.paces[node.name] = Pace(node)
         if self._bars:
-            label = rich.markup.escape(node.label)
-            self._bar_of[node.name] = self._bars.add_task(label, total=node.config.phase_length)
+            self._bar_of[node.name] = self._bars.add_task(node.label, total=node.config.phase_length)
         self._write_running(force=True)
 
     def advanced(self, node: Node, used: int) -> None:

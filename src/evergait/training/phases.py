@@ -1,5 +1,6 @@
 """Phases of a run: what decides their bits, and training the ones that a store does not have yet."""
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from evergait.training.parts import with_versions
 from evergait.training.state import State
 from evergait.training.train import Trainer
 from evergait.workers import Workers
+
+log = logging.getLogger("evergait")
 
 WAIT_SECONDS = 0.2
 """Between looks at a phase that another process trains."""
@@ -99,6 +102,7 @@ class PhaseTrainer:
                     writer.finish(state.result(), state.metadata(), progress)
                     break
             if not is_waiting:
+                log.warning("waiting for another process, which trains phase %s in %s", phase.name, self.store.root)
                 on_wait()
             is_waiting = True
             with interruptible():
