@@ -181,13 +181,13 @@ def test_every_published_number_is_beside_ours() -> None:
 
 def test_claims_need_seeds_and_conditions(trained_study: Results) -> None:
     verdicts = [claim.verdict for claim in study_claims(trained_study)]
-    assert verdicts[:3] == ["too few seeds", "too few seeds", "not measured"]
+    assert verdicts[:3] == ["undecided", "undecided", "not measured"]
     assert "2 seeds" in study_claims(trained_study)[0].text
     one = paper_results()
     three = replace(one, entries=tuple(replace(e, seed=s) for s in range(3) for e in one.entries))
     claims = study_claims(three)
-    assert [claim.verdict for claim in claims][:5].count("too few seeds") == 0
+    assert [claim.verdict for claim in claims][:5].count("undecided") == 0
     assert claims[0].verdict == "holds"
     assert claims[0].interval is not None
-    assert {claim.verdict for claim in study_claims(one)} == {"too few seeds"}
+    assert {claim.verdict for claim in study_claims(one)} == {"undecided"}
     assert reference_condition(one.entries[-1].run.config) == ""

@@ -12,9 +12,6 @@ from evergait.studies.results import Entry, Results
 
 Measure = Callable[[Metrics], float]
 
-MIN_SEEDS = 3
-"""Fewer say nothing about how results would vary."""
-
 
 @dataclass(frozen=True)
 class Values:

@@ -1,4 +1,7 @@
-"""The paper's six claims, each measured: a sentence, a statistic with its interval, and a verdict."""
+"""The paper's six claims, each measured: a sentence, a statistic with its interval, and a verdict.
+
+docs/reproduction.md says, from before anything was trained, which statistic decides and which effect counts.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,18 +9,50 @@ from typing import Literal
 
 import numpy as np
 
-from evergait.analysis.gather import MIN_SEEDS, Values, finished, gather, later_interference
+from evergait.analysis.gather import Measure, Values, finished, gather, later_interference
 from evergait.analysis.roles import Roles, find_roles
 from evergait.analysis.tables import budget_orders
 from evergait.core.names import short
 from evergait.core.table import Table
-from evergait.scores.metrics import Metrics
+from evergait.scores.metrics import Metrics, Normaliser
+from evergait.scores.stats import seeds_interval, smallest_effect
 from evergait.studies.results import Results
 
-Verdict = Literal["holds", "does not hold", "too few seeds", "not measured"]
+Verdict = Literal["holds", "does not hold", "undecided", "not measured"]
+Rule = Callable[[float, float, float], Verdict]
+"""Estimate and the ends of its interval → verdict."""
 
-NEAR_ZERO = 0.1
-"""What counts as near zero for an average in units of R*."""
+FORGETTING, DIFFERENCE = 0.1, 0.05
+"""What counts, in units of R*: of what was learnt, and between conditions that both learn."""
+MIN_BUDGETS, MIN_SEEDS = 3, 3
+"""What claim 3 needs, and what any verdict does."""
+
+
+def at_least(effect: float) -> Rule:
+    """Holds if the interval leaves out zero and the estimate is an effect that counts; not if it leaves that out."""
+
+    def decide(estimate: float, low: float, high: float) -> Verdict:
+        if low > 0 and estimate >= effect:
+            return "holds"
+        return "does not hold" if high < effect else "undecided"
+
+    return decide
+
+
+def at_most(effect: float) -> Rule:
+    """The mirror image, for negative effects."""
+    return lambda estimate, low, high: at_least(-effect)(-estimate, -high, -low)
+
+
+def within(bound: float) -> Rule:
+    """Holds if all of the interval is near zero; not if none of it is."""
+
+    def decide(estimate: float, low: float, high: float) -> Verdict:
+        if -bound <= low and high <= bound:
+            return "holds"
+        return "does not hold" if low > bound or high < -bound else "undecided"
+
+    return decide
 
 
 @dataclass(frozen=True)
@@ -28,33 +63,39 @@ class Claim:
     sentence: str
     statistic: str
     """What is measured, in words."""
-    values: Values | None
-    holds: Callable[[float], bool]
-    """Whether the claim is true if the statistic has this value."""
+    parts: tuple[Values, ...]
+    """What decides; of several, the least does. Empty if the study lacks the conditions."""
+    rule: Rule
 
     @property
     def estimate(self) -> float | None:
-        """Interquartile mean over orders and seeds."""
-        return self.values.estimate if self.values and self.values.values.size else None
+        """Mean over seeds of the mean over orders."""
+        return min(float(part.values.mean()) for part in self.parts) if self.parts else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Its stratified bootstrap 95 % interval over seeds."""
-        return self.values.interval if self.values else None
+        """Its 95 % interval, in which a whole seed is one observation."""
+        found = [interval for part in self.parts if (interval := seeds_interval(part.values))]
+        return (min(low for low, _ in found), min(high for _, high in found)) if found else None
+
+    @property
+    def smallest_effect(self) -> float | None:
+        """What so many seeds could have told from zero, with 90 % power."""
+        return max((effect for part in self.parts if (effect := smallest_effect(part.values))), default=None)
 
     @property
     def n_seeds(self) -> int:
         """Seeds that it rests on."""
-        return len(self.values.seeds) if self.values and self.values.values.size else 0
+        return min((len(part.seeds) for part in self.parts), default=0)
 
     @property
     def verdict(self) -> Verdict:
-        """It holds only if it does so all over the interval."""
+        """By the claim's rule; one or two seeds decide nothing."""
         if self.estimate is None:
             return "not measured"
         if self.n_seeds < MIN_SEEDS or self.interval is None:
-            return "too few seeds"
-        return "holds" if all(map(self.holds, self.interval)) else "does not hold"
+            return "undecided"
+        return self.rule(self.estimate, *self.interval)
 
     @property
     def text(self) -> str:
@@ -71,107 +112,127 @@ def study_claims(results: Results) -> list[Claim]:
     roles = find_roles(results)
     naive, replay = (roles.naive or ("",))[0], roles.middle_replay
     distinct = (roles.distinct or ("",))[0]
-    forgetting = Metrics.average_backward_transfer
+    forgetting, common = Metrics.average_backward_transfer, common_normaliser(results)
+
+    def measure(condition: str, what: Measure) -> tuple[Values, ...]:
+        return _gather(results, condition, _by(common, what))
+
+    def difference(one: str, other: str, what: Measure) -> tuple[Values, ...]:
+        return tuple(a - b for a, b in zip(measure(one, what), measure(other, what), strict=False))
+
     return [
         Claim(
             1,
             "Sequential ES without replay forgets",
             f"Average BWT of {naive}",
-            _gather(results, naive, forgetting),
-            lambda value: value < 0,
+            measure(naive, forgetting),
+            at_most(-FORGETTING),
         ),
         Claim(
             2,
             "Replay retains what was learnt",
             f"Average BWT of {replay} minus that of {naive}",
-            _difference(results, replay, naive, forgetting),
-            lambda value: value > 0,
+            difference(replay, naive, forgetting),
+            at_least(FORGETTING),
         ),
         Claim(
             3,
             "The middle replay budget is best; the largest costs plasticity",
             _budget_words(roles),
-            _budgets(results, roles),
-            lambda value: value > 0,
+            _budgets(results, roles, common),
+            at_least(DIFFERENCE),
         ),
         Claim(
             4,
             "Distinct heads interfere less than a shared head with replay",
             f"Int at later positions of {replay} minus that of {distinct}",
-            _difference(results, replay, distinct, later_interference),
-            lambda value: value > 0,
+            difference(replay, distinct, later_interference),
+            at_least(DIFFERENCE),
         ),
         Claim(
             5,
             "With replay, average BWT is near zero",
-            f"Average BWT of {replay} (near: within ±{NEAR_ZERO})",
-            _gather(results, replay, forgetting),
-            lambda value: abs(value) <= NEAR_ZERO,
+            f"Average BWT of {replay} (near: within ±{FORGETTING})",
+            measure(replay, forgetting),
+            within(FORGETTING),
         ),
         Claim(
             6,
             "Forward transfer is positive mainly towards Swimmer",
-            f"FWT towards Swimmer minus FWT towards the other tasks, right before each is learnt, in {naive}",
-            _towards_swimmer(results, naive),
-            lambda value: value > 0,
+            f"The lesser of FWT towards Swimmer and its lead over others, right before each is learnt, in {naive}",
+            _towards_swimmer(results, naive, common),
+            at_least(DIFFERENCE),
         ),
     ]
 
 
-def _gather(results: Results, condition: str, measure: Callable[[Metrics], float]) -> Values | None:
+def common_normaliser(results: Results) -> Normaliser:
+    """One R* for all seeds, the mean of theirs: a seed that did not learn a task alone must not inflate its streams."""
+    found = list(results.normalisers.values())
+    tasks = dict.fromkeys(task for one in found for task in one.best)
+    best = {task: float(np.mean([one.best[task] for one in found if task in one.best])) for task in tasks}
+    return Normaliser(best, "the mean over seeds")
+
+
+def _by(normaliser: Normaliser, measure: Measure) -> Measure:
+    return lambda metrics: measure(Metrics(metrics.ledgers, normaliser))
+
+
+def _gather(results: Results, condition: str, measure: Measure, orders: tuple[str, ...] = ()) -> tuple[Values, ...]:
     """Of streams of several tasks; a single one has nothing to forget, transfer or interfere with."""
     if not condition or any(len(entry.run.ledgers) < 2 for entry in finished(results, condition)):
-        return None
-    values = gather(results, condition, measure)
-    return values if values.values.size else None
-
-
-def _difference(results: Results, one: str, other: str, measure: Callable[[Metrics], float]) -> Values | None:
-    first, second = _gather(results, one, measure), _gather(results, other, measure)
-    return first - second if first and second else None
+        return ()
+    values = gather(results, condition, measure, orders)
+    return (values,) if values.values.size else ()
 
 
 def _budget_words(roles: Roles) -> str:
-    others = " and ".join(name for name in roles.replay if name != roles.middle_replay)
-    return f"Final R̂ of {roles.middle_replay} minus the better of {others}" if others else "Final R̂"
-
-
-def _budgets(results: Results, roles: Roles) -> Values | None:
-    """Final R̂ of the middle budget minus that of the better of the others, on the orders that all have."""
     if len(roles.replay) < MIN_BUDGETS:
-        return None
-    orders = budget_orders(results)
-    measured = [gather(results, name, Metrics.average_performance, orders) for name in roles.replay]
-    middle = measured.pop(len(measured) // 2)
-    seeds = tuple(seed for seed in middle.seeds if all(seed in other.seeds for other in measured))
-    orders = [order for order in middle.orders if all(order in other.orders for other in measured)]
-    best = np.max([other.at(seeds, orders) for other in measured], axis=0)
-    return Values(seeds, tuple(orders), middle.at(seeds, orders) - best) if seeds and orders else None
+        return "Final R̂"
+    middle, others = roles.middle_replay, [name for name in roles.replay if name != roles.middle_replay]
+    differences = [f"final R̂ of {middle} minus that of {other}" for other in others]
+    return f"The least of {', '.join(differences)}, and Int at later positions of {roles.replay[-1]} minus {middle}"
 
 
-MIN_BUDGETS = 3
+def _budgets(results: Results, roles: Roles, common: Normaliser) -> tuple[Values, ...]:
+    """The middle budget against every other by final R̂, and the largest against it by Int, on the orders of all."""
+    orders = tuple(budget_orders(results))
+    if len(roles.replay) < MIN_BUDGETS or not orders:
+        return ()
+
+    def of(name: str, measure: Measure) -> Values:
+        return gather(results, name, _by(common, measure), orders)
+
+    middle, largest = roles.middle_replay, roles.replay[-1]
+    others = [name for name in roles.replay if name != middle]
+    kept = [of(middle, Metrics.average_performance) - of(other, Metrics.average_performance) for other in others]
+    parts = (*kept, of(largest, later_interference) - of(middle, later_interference))
+    return parts if all(part.values.size for part in parts) else ()
 
 
-def _towards_swimmer(results: Results, condition: str) -> Values | None:
-    """Per seed: mean FWT towards Swimmer minus mean FWT towards other tasks, over all orders of the condition."""
+def _towards_swimmer(results: Results, condition: str, common: Normaliser) -> tuple[Values, ...]:
+    """Per seed: mean FWT towards Swimmer, and the same minus mean FWT towards other tasks, over all orders."""
     parts: dict[int, dict[bool, list[float]]] = {}
-    for entry in results.entries:
-        if entry.condition == condition and entry.run.is_done:
-            metrics = results.metrics(entry)
-            for stage in range(1, metrics.n_stages):
-                towards = short(metrics.task(stage)).startswith("Swimmer")
-                part = parts.setdefault(entry.seed, {True: [], False: []})
-                part[towards].append(metrics.forward_transfer(stage))
-    rows = {seed: np.mean(part[True]) - np.mean(part[False]) for seed, part in parts.items() if all(part.values())}
-    return Values(tuple(rows), ("all",), np.array(list(rows.values())).reshape(-1, 1)) if rows else None
+    for entry in finished(results, condition):
+        metrics = Metrics(entry.run.ledgers, common)
+        for stage in range(1, metrics.n_stages):
+            towards = short(metrics.task(stage)).startswith("Swimmer")
+            part = parts.setdefault(entry.seed, {True: [], False: []})
+            part[towards].append(metrics.forward_transfer(stage))
+    rows = {seed: (np.mean(part[True]), np.mean(part[False])) for seed, part in parts.items() if all(part.values())}
+    if not rows:
+        return ()
+    swimmer, others = np.array(list(rows.values())).T
+    return tuple(Values(tuple(rows), ("all",), value.reshape(-1, 1)) for value in (swimmer, swimmer - others))
 
 
 def claims_table(results: Results) -> Table:
     """The claims as a table."""
     rows = []
     for claim in study_claims(results):
-        low, high = claim.interval or (None, None)
+        interval = claim.interval or (None, None)
         statistic = claim.statistic if claim.estimate is not None else ""
-        rows.append((claim.number, claim.sentence, statistic, claim.estimate, low, high, claim.n_seeds, claim.verdict))
-    columns = ("claim", "sentence", "statistic", "estimate", "low", "high", "seeds", "verdict")
+        numbers = (claim.estimate, *interval, claim.smallest_effect, claim.n_seeds)
+        rows.append((claim.number, claim.sentence, statistic, *numbers, claim.verdict))
+    columns = ("claim", "sentence", "statistic", "estimate", "low", "high", "could show", "seeds", "verdict")
     return Table("claims", "The paper's claims, measured", columns, tuple(rows), digits=3)
