@@ -33,6 +33,7 @@ FAULTS = {
     "damage-study": "a flipped bit or a cut tail in a study",
     "damage-training": "a flipped bit or a cut tail in a run in training",
     "numbers": "NaN, infinite and overflowing returns, observations that are no numbers",
+    "undefined": "evaluations without a finite return, in measures, R*, choices and JSON",
     "environments": "environments that raise, die or hang when they are simulated, made, asked or recorded",
     "foreign": "environments that return what their spaces do not promise, scribble, fork or cannot speak",
     "many-runs": "runs that start at once in one store",

@@ -58,6 +58,8 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 
 def _text(cell: object) -> str:
+    if isinstance(cell, float) and not math.isfinite(cell):
+        return "undefined"
     if isinstance(cell, float):
         return f"{cell:,.1f}" if abs(cell) >= 100 else f"{cell:.3f}"
     return f"{cell:,}" if isinstance(cell, int) else inert(str(cell))

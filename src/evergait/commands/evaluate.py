@@ -53,6 +53,7 @@ class Eval:
         require(0 <= self.stage <= len(run.phases), "stage", self.stage, f"from 0 to {len(run.phases)}")
         state = run.state(self.stage - 1)
         theta = state.best_theta if self.which == "best" else state.theta
+        require(theta.size > 0, "which", self.which, "last: no evaluation of this phase had a finite return")
         if self.generation is not None:
             kept = ", ".join(state.snapshots) or "none"
             right = f"one whose θ was kept: {kept}"
@@ -78,7 +79,7 @@ class Eval:
         evaluator = Evaluator(run.policy, {task: engine}, workers, Evaluation(episodes=self.episodes), seed)
         request = evaluator.episodes(theta, known, state.statistics, self.episodes, simulated=task)
         outcome = workers.run(engine, request)
-        returns = np.nan_to_num(outcome.returns, nan=0.0, posinf=0.0, neginf=0.0)
+        returns = np.where(np.isfinite(outcome.returns), outcome.returns, np.nan)
         return {
             "task": task.name,
             "engine": engine,

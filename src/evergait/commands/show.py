@@ -46,7 +46,7 @@ def describe(run: Run) -> dict[str, Any]:
         "stages": [
             {
                 "task": metrics.task(i),
-                "best_return": float(metrics.ledgers[i].curve(metrics.task(i)).max()),
+                "best_return": metrics.ledgers[i].best(metrics.task(i)),
                 "returns": {task: metrics.ledgers[i].records[-1].mean(task) for task in metrics.ledgers[i].tasks},
                 "normalised": {task: metrics.final(task, i) for task in metrics.ledgers[i].tasks},
                 "interference": metrics.interference(i),

@@ -7,6 +7,8 @@ import numpy as np
 import tyro
 
 from evergait.commands.base import console, errors, print_json, print_table
+from evergait.core.arrays import Float64
+from evergait.core.data import require
 from evergait.core.errors import EvergaitError
 from evergait.engines import engine_name
 from evergait.engines.gymnasium.engine import replay_in_gymnasium
@@ -36,6 +38,8 @@ class Verify:
 
     def run(self) -> int:
         """Compare the last evaluation of every finished phase; exit code 1 if any disagrees."""
+        require(0 <= self.episodes < 2**31, "episodes", self.episodes, "from 0 to 2³¹ - 1")
+        require(0 <= self.tolerance < np.inf, "tolerance", self.tolerance, "at least 0 and finite")
         entries = load_results(self.folder).entries
         if not entries:
             raise EvergaitError(f"{self.folder}: no phase of this run is finished yet; there is nothing to verify")
@@ -70,22 +74,26 @@ class Verify:
             seeds = evaluation_seeds(run.config.seed, task, len(recorded))[:n]
             arguments = network, state.theta, task
             played = np.array([replay_in_gymnasium(*arguments, int(seed), record.horizon)[0] for seed in seeds])
-            recorded = recorded[:n]
-            if engines[task.name] == "planar":
-                allowed = self.tolerance * (abs(recorded.mean()) + 1) + 2 * (played - recorded).std() / np.sqrt(n)
-                agrees = bool(abs(played.mean() - recorded.mean()) <= allowed)
-            else:
-                allowed, agrees = 0.0, bool(np.array_equal(played, recorded))
-            rows.append(
-                {
-                    "task": task.name,
-                    "engine": engines[task.name],
-                    "recorded": float(recorded.mean()),
-                    "gymnasium": float(played.mean()),
-                    "equal episodes": f"{int((played == recorded).sum())}/{n}",
-                    "allowed": float(allowed),
-                    "largest difference": float(np.abs(played - recorded).max()),
-                    "agrees": agrees,
-                }
-            )
+            compared = compare(recorded[:n], played, engines[task.name] == "planar", self.tolerance)
+            rows.append({"task": task.name, "engine": engines[task.name], **compared})
         return rows
+
+
+def compare(recorded: Float64, played: Float64, is_planar: bool, tolerance: float) -> dict[str, object]:
+    """Returns in the ledger against those in plain Gymnasium; an episode that had no finite one proves nothing."""
+    defined = np.isfinite(recorded)
+    n_undefined, recorded, played = int((~defined).sum()), recorded[defined], played[defined]
+    n, allowed = len(recorded), 0.0
+    agrees = bool(np.array_equal(played, recorded))
+    if is_planar and n:
+        allowed = float(tolerance * (abs(recorded.mean()) + 1) + 2 * (played - recorded).std() / np.sqrt(n))
+        agrees = bool(abs(played.mean() - recorded.mean()) <= allowed)
+    return {
+        "recorded": float(recorded.mean()) if n else np.nan,
+        "gymnasium": float(played.mean()) if n else np.nan,
+        "equal episodes": f"{int((played == recorded).sum())}/{n}",
+        "undefined episodes": n_undefined,
+        "allowed": allowed,
+        "largest difference": float(np.abs(played - recorded).max()) if n else np.nan,
+        "agrees": agrees,
+    }

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evergait.core.arrays import Float64
-from evergait.store.ledger import Ledger
+from evergait.store.ledger import Ledger, best_of, mean_of
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class Metrics:
 
     def best_while_learning(self, stage: int) -> float:
         """R̂*(T_i | T≤i): the best evaluation of a stage's task during that stage."""
-        return float(self.curve(self.task(stage), stage).max())
+        return best_of(self.curve(self.task(stage), stage))
 
     def random(self, task: str) -> float:
         """R̂(T | rand): mean over random policies."""
-        return float(np.mean(self.ledgers[0].random_returns[task])) / self.normaliser[task]
+        return mean_of(self.ledgers[0].random_returns[task]) / self.normaliser[task]
 
     def matrix(self) -> Float64:
         """(n_stages, n_stages): R̂ on the task of stage j at the last evaluation of stage i."""

@@ -5,8 +5,10 @@ import functools
 import importlib.resources
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from evergait.scores.metrics import Normaliser
-from evergait.store.ledger import Ledger
+from evergait.store.ledger import Ledger, best_of
 
 
 def _read(name: str) -> list[dict[str, str]]:
@@ -37,7 +39,7 @@ def choose_normaliser(ledgers: Sequence[Ledger], baselines: Mapping[str, Ledger]
 
     Where that is not positive (Reacher's returns never are), dividing by it would turn better into worse: R* is 1 then.
     """
-    own = {task: float(ledger.curve(task).max()) for task, ledger in (baselines or {}).items()}
+    own = {task: ledger.best(task) for task, ledger in (baselines or {}).items()}
     published = paper_single_task()
     best: dict[str, float] = {}
     sources: dict[str, list[str]] = {}
@@ -48,10 +50,10 @@ def choose_normaliser(ledgers: Sequence[Ledger], baselines: Mapping[str, Ledger]
             best[task], source = published[task], "the paper's single-task runs"
         else:
             best[task], source = (
-                max(float(ledger.curve(task).max()) for ledger in ledgers),
+                best_of(np.array([ledger.best(task) for ledger in ledgers])),
                 "the best return of this run",
             )
-        if best[task] <= 0:
+        if not best[task] > 0:
             best[task], source = 1.0, "1, for no return is positive"
         sources.setdefault(source, []).append(task)
     return Normaliser(best, "; ".join(f"{source} ({', '.join(tasks)})" for source, tasks in sources.items()))

@@ -2,11 +2,12 @@
 
 The first line tells what phase it is; in the first phase of a stream it also has the returns of random policies.
 Then, per evaluation: {"generation": g, "evaluations": {task: {"returns": [...], "lengths": [...]}}, "steps": {...},
-"diverged": n, "diagnostics": {...}}, where steps are environment steps since the evaluation before, and diagnostics
-(which older ledgers lack, and which decide nothing) are means over the generations since then; "horizon": n if its
-episodes were cut.
+"diverged": n, "undefined": n, "diagnostics": {...}}, where steps are environment steps since the evaluation before, and
+diagnostics (which older ledgers lack, and which decide nothing) are means over the generations since then; "horizon": n
+if its episodes were cut. A return that is not finite is null, and "undefined" says how many there are, if any.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +29,7 @@ class Record:
 
     generation: int
     returns: Mapping[str, Sequence[float]]
-    """Task name → return of each episode."""
+    """Task name → return of each episode; not a number (null in the file) where the episode had no finite one."""
     lengths: Mapping[str, Sequence[int]]
     """Task name → environment steps of each episode."""
     steps: Mapping[str, int]
@@ -43,8 +44,13 @@ class Record:
     on what is being learnt), gradient_norm, step_norm, horizon."""
 
     def mean(self, task: str) -> float:
-        """Mean return over the episodes."""
+        """Mean return over the episodes; not a number if one of them has none: such an evaluation has no value."""
         return float(np.mean(self.returns[task]))
+
+    @property
+    def n_undefined(self) -> int:
+        """Evaluation episodes without a finite return."""
+        return sum(not math.isfinite(value) for values in self.returns.values() for value in values)
 
 
 @dataclass(frozen=True)
@@ -81,12 +87,28 @@ class Ledger:
         return [record.generation for record in self.records]
 
     def curve(self, task: str) -> Float64:
-        """(n_records,) mean returns on a task."""
+        """(n_records,) mean returns on a task; not a number where an evaluation has no value."""
         return np.array([record.mean(task) for record in self.records])
+
+    def best(self, task: str) -> float:
+        """The greatest mean return on a task among the evaluations that have one; not a number if none has."""
+        return best_of(self.curve(task))
 
     def total_steps(self) -> dict[str, int]:
         """Environment steps of the whole phase by kind."""
         return {kind: sum(record.steps.get(kind, 0) for record in self.records) for kind in STEP_KINDS}
+
+
+def best_of(values: Float64) -> float:
+    """The greatest of the numbers among them, or not a number."""
+    defined = values[np.isfinite(values)]
+    return float(defined.max()) if defined.size else math.nan
+
+
+def mean_of(values: Sequence[float]) -> float:
+    """The mean of the numbers among them, or not a number."""
+    defined = np.array(values)[np.isfinite(values)]
+    return float(defined.mean()) if defined.size else math.nan
 
 
 def header_line(ledger: Ledger) -> bytes:
@@ -95,22 +117,29 @@ def header_line(ledger: Ledger) -> bytes:
     if ledger.every_steps:
         head["every_steps"] = ledger.every_steps
     if ledger.random_returns:
-        head["random_returns"] = {task: list(values) for task, values in ledger.random_returns.items()}
+        head["random_returns"] = {task: _or_null(values) for task, values in ledger.random_returns.items()}
     return f"{canonical_json(head)}\n".encode()
 
 
 def record_line(record: Record) -> bytes:
     """A further line of a ledger file."""
     evaluations = {
-        task: {"returns": list(record.returns[task]), "lengths": list(record.lengths[task])} for task in record.returns
+        task: {"returns": _or_null(record.returns[task]), "lengths": list(record.lengths[task])}
+        for task in record.returns
     }
     data = {"generation": record.generation, "evaluations": evaluations, "steps": dict(record.steps)}
     data["diverged"] = record.diverged
+    if record.n_undefined:
+        data["undefined"] = record.n_undefined
     if record.horizon:
         data["horizon"] = record.horizon
     if record.diagnostics:
         data["diagnostics"] = dict(record.diagnostics)
     return f"{canonical_json(data)}\n".encode()
+
+
+def _or_null(values: Sequence[float]) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in values]
 
 
 def parse_ledger(content: bytes, path: Path) -> Ledger:
@@ -140,22 +169,25 @@ def _parse_head(data: Any) -> Ledger:
     learning, tasks = (tuple(map(_text, data[name])) for name in ("learning", "tasks"))
     if not learning or not set(learning) <= set(tasks):
         raise ValueError("what it learns is not among its tasks")
-    random_returns = {_text(task): _numbers(values) for task, values in data.get("random_returns", {}).items()}
+    random_returns = {_text(task): _returns(values) for task, values in data.get("random_returns", {}).items()}
     every_steps = _whole(data.get("every_steps", 0))
     return Ledger(_whole(data["stage"]), learning, tasks, random_returns, every_steps=every_steps)
 
 
 def _parse_record(data: Any, tasks: Sequence[str]) -> Record:
     evaluations = data["evaluations"]
-    return Record(
+    record = Record(
         _whole(data["generation"]),
-        {task: _numbers(evaluations[task]["returns"]) for task in tasks},
+        {task: _returns(evaluations[task]["returns"]) for task in tasks},
         {task: [_whole(n) for n in evaluations[task]["lengths"]] for task in tasks},
         {_text(kind): _whole(n) for kind, n in data["steps"].items()},
         _whole(data["diverged"]),
         _whole(data.get("horizon", 0)),
         _named_numbers(data.get("diagnostics", {})),
     )
+    if record.n_undefined != _whole(data.get("undefined", 0)):
+        raise ValueError("the count of undefined returns is not that of its nulls")
+    return record
 
 
 def _text(value: Any) -> str:
@@ -172,6 +204,13 @@ def _whole(value: Any) -> int:
     if type(value) is not int or not 0 <= value < 2**63:
         raise ValueError("a count is not a whole number")
     return value
+
+
+def _returns(values: Any) -> list[float]:
+    if not isinstance(values, list) or not values:
+        raise ValueError("returns must be a list of numbers")
+    defined = iter(_numbers([value for value in values if value is not None] or [0.0]))
+    return [math.nan if value is None else next(defined) for value in values]
 
 
 def _numbers(values: Any) -> list[float]:

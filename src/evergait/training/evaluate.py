@@ -47,17 +47,17 @@ class Evaluator:
     def measure(
         self, theta: Float32, statistics: Statistics, tasks: Iterable[Task], horizon: int = 0
     ) -> tuple[dict[str, Float64], dict[str, Int32]]:
-        """Returns and lengths of the evaluation episodes, by task name; a diverged episode returns 0."""
+        """Returns and lengths of the evaluation episodes, by task name; NaN where an episode has no finite return."""
         returns, lengths = {}, {}
         for task in tasks:
             request = self.episodes(theta, task, statistics, self.config.episodes)
             outcome = self.workers.run(self.engines[task], replace(request, horizon=horizon))
-            returns[task.name] = np.nan_to_num(outcome.returns, nan=0.0, posinf=0.0, neginf=0.0)
+            returns[task.name] = np.where(np.isfinite(outcome.returns), outcome.returns, np.nan)
             lengths[task.name] = outcome.lengths
         return returns, lengths
 
     def random_policies(self) -> dict[str, list[float]]:
-        """Mean return of each of some fresh initialisations, by task name."""
+        """Mean return of each of some fresh initialisations, by task name; not a number where one has none."""
         empty = Statistics.empty(self.policy.tasks)
         means: dict[str, list[float]] = {task.name: [] for task in self.policy.tasks}
         for index in range(self.config.random_policies):

@@ -124,5 +124,6 @@ class PhaseTrainer:
             return State(policy.initial(self.config.seed), optimizer, Statistics.empty(policy.tasks), horizon=horizon)
         parent = self.store.folder(phase.parent)
         before = State.load(*parent.result(), policy, parent.path)
-        theta = before.theta if self.config.carry == "last" else before.best_theta
+        has_best = self.config.carry != "last" and before.best_theta.size  # no evaluation may have had a value
+        theta = before.best_theta if has_best else before.theta
         return State(theta, optimizer, before.statistics, horizon=horizon, memory=before.memory)

@@ -1,10 +1,12 @@
 """What people see while a run trains: a live view on a terminal, a quiet line now and then elsewhere."""
 
+import math
 import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
+import numpy as np
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -13,7 +15,7 @@ from rich.text import Text
 
 from evergait.config import Config
 from evergait.methods import Stage
-from evergait.store.ledger import Record
+from evergait.store.ledger import Record, best_of
 from evergait.training.observer import Diagnostics, Observer, Position
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -26,9 +28,10 @@ def sparkline(values: list[float], width: int = 24) -> str:
     '▁▅█'
     """
     recent = values[-width:]
-    low, high = min(recent), max(recent)
+    defined = [value for value in recent if math.isfinite(value)] or [0.0]
+    low, high = min(defined), max(defined)
     span = (high - low) or 1.0
-    return "".join(BLOCKS[min(int((value - low) / span * 8), 7)] for value in recent)
+    return "".join(BLOCKS[min(int((value - low) / span * 8), 7)] if math.isfinite(value) else "×" for value in recent)
 
 
 def duration(seconds: float) -> str:
@@ -135,5 +138,7 @@ def returns_table(curves: Mapping[str, list[float]], stage: Stage) -> Table:
     learning = [task.name for task in stage.tasks]
     for task, curve in curves.items():
         style = "bold" if task in learning else ""
-        table.add_row(Text(task), f"{curve[-1]:,.1f}", f"{max(curve):,.1f}", sparkline(curve), style=style)
+        table.add_row(
+            Text(task), f"{curve[-1]:,.1f}", f"{best_of(np.array(curve)):,.1f}", sparkline(curve), style=style
+        )
     return table
