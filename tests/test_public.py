@@ -5,11 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 
 import evergait as eg
 from evergait.cli import COMMANDS, find
+from evergait.training.evaluate import evaluation_seeds
 
 
 def test_every_public_name_is_there() -> None:
@@ -61,3 +63,24 @@ def test_load_reads_a_run(trained: Path) -> None:
     run = eg.load(trained)
     assert isinstance(run, eg.Run)
     assert run.theta.dtype == np.float32
+
+
+def test_a_run_acts_as_its_policy_did_in_evaluation(trained: Path) -> None:
+    run = eg.Run.load(trained)
+    env = gymnasium.make("InvertedPendulum-v5")
+    seed = int(evaluation_seeds(run.config.seed, eg.Task("InvertedPendulum-v5"), 1)[0])
+    total, over, (observation, _) = 0.0, False, env.reset(seed=seed)
+    while not over:
+        observation, reward, terminated, truncated, _ = env.step(run.act("InvertedPendulum-v5", observation))
+        total, over = total + float(reward), terminated or truncated
+    assert total == run.ledger.records[-1].returns["InvertedPendulum-v5"][0]
+    with pytest.raises(eg.EvergaitError, match="observation: is .*; it must be a vector of 4 numbers"):
+        run.act("InvertedPendulum-v5", [1.0])
+    with pytest.raises(eg.EvergaitError, match="the policy has no input layer for it; it knows"):
+        run.act("Hopper-v5", observation)
+
+
+def test_notebooks_show_a_run_as_a_table(trained: Path) -> None:
+    html = eg.Run.load(trained)._repr_html_()
+    assert "<td>after Reacher-v5</td>" in html
+    assert html.count("<tr>") == 3

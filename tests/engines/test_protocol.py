@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plain_gymnasium import replay_in_gymnasium
 
 from evergait.engines import Engine, Episodes, Outcome, available, make_engine
-from evergait.engines.gymnasium.engine import replay_in_gymnasium
-from evergait.engines.gymnasium.episode import act, pack, perceived, to_action
+from evergait.engines.acting import act, to_action
+from evergait.engines.gymnasium.episode import pack, perceived
 from evergait.engines.mujoco.engine import MujocoEngine
 from evergait.tasks import Task, make, parse_task
 from evergait.tasks.variants import apply_to_environment
@@ -34,9 +35,11 @@ def case(request: pytest.FixtureRequest) -> Iterator[tuple[Engine, str]]:
     engine.close()
 
 
+NAMES = ("returns", "lengths", "diverged", "statistics")
+
+
 def same(a: Outcome, b: Outcome) -> bool:
-    names = ("returns", "lengths", "diverged", "statistics")
-    return all(np.array_equal(getattr(a, name), getattr(b, name), equal_nan=name == "returns") for name in names)
+    return all(np.array_equal(getattr(a, name), getattr(b, name), equal_nan=name == "returns") for name in NAMES)
 
 
 def test_keeps_the_protocol(case: tuple[Engine, str], episodes: Make) -> None:
@@ -56,7 +59,7 @@ def test_rows_do_not_depend_on_order_threads_or_company(case: tuple[Engine, str]
     shuffled = dataclasses.replace(asked, pair=asked.pair[order], sign=asked.sign[order], seed=asked.seed[order])
     other = engine.run(shuffled, 1)
     back = np.argsort(order)
-    assert same(outcome, Outcome(*(getattr(other, f.name)[back] for f in dataclasses.fields(Outcome))))
+    assert same(outcome, Outcome(*(getattr(other, name)[back] for name in NAMES)))
     parts = [engine.run(asked.rows(slice(low, low + 3)), 3) for low in range(0, 14, 3)]
     assert same(outcome, Outcome.concatenate(parts))
 

@@ -2,18 +2,19 @@
 
 import numpy as np
 import pytest
+from plain_gymnasium import replay_in_gymnasium
 from small import tiny_config
 
 from evergait.core.arrays import Array, Float32, Float64
 from evergait.core.random import COLLECTION, Noise
-from evergait.engines.gymnasium.engine import replay_in_gymnasium
-from evergait.engines.gymnasium.recorder import Recorder
 from evergait.methods import Adaptive, Anchor, Batch, Collection, Context, Distill, Ewc, Freeze, Method, Project, Step
 from evergait.methods.distill import ascent
 from evergait.methods.ewc import gauss_newton_diagonal
 from evergait.policy import Policy, PolicyConfig, Statistics
 from evergait.tasks import Task, parse_task, spaces
+from evergait.training.collecting import Collector
 from evergait.training.search import Generation
+from evergait.workers import LocalWorkers
 
 A, B, C = Task("InvertedPendulum-v5"), Task("Reacher-v5"), Task("InvertedDoublePendulum-v5")
 CONFIG = PolicyConfig(input_width=3, hidden=(4,), activation="tanh")
@@ -241,15 +242,19 @@ def test_recorded_episodes_are_gymnasiums(name: str) -> None:
     task = parse_task(name)
     policy = Policy.build(CONFIG, [task])
     theta, network = policy.initial(seed=3), policy.network(task)
-    recorder = Recorder(seed=5, stage=2)
-    seen = recorder.record(task, network, theta, 1, 10**6, 0.5)
+    collector = Collector(LocalWorkers(1), seed=5, stage=2)
+
+    def collect(*amounts: float) -> Float32:
+        return Collector(LocalWorkers(1), 5, 2).collect(task, network, theta, Collection(*amounts))  # type: ignore[arg-type]
+
+    seen = collector.collect(task, network, theta, Collection(10**6, 1, 0.5))
     (seed,) = Noise(5, COLLECTION, stage=2).integers(1)
-    assert len(seen) == recorder.n_steps == replay_in_gymnasium(network, theta, task, int(seed))[1]
-    both = Recorder(5, 2).record(task, network, theta, 2, 10**6, 0.5)
+    assert len(seen) == collector.n_steps == replay_in_gymnasium(network, theta, task, int(seed))[1]
+    both = collect(10**6, 2, 0.5)
     np.testing.assert_array_equal(both[: len(seen)], seen)
-    calm = Recorder(5, 2).record(task, network, theta, 2, 10**6, 0.0)
+    calm = collect(10**6, 2, 0.0)
     assert not np.array_equal(both, calm)
-    few = Recorder(5, 2).record(task, network, theta, 2, 3, 0.5)
+    few = collect(3, 2, 0.5)
     assert few.shape == (3, 4)
     assert few.dtype == np.float32
     assert all((row == both).all(axis=1).any() for row in few)
@@ -258,6 +263,8 @@ def test_recorded_episodes_are_gymnasiums(name: str) -> None:
 def test_discrete_actions_are_recorded_too() -> None:
     task = Task("CartPole-v1")
     policy = Policy.build(CONFIG, [task])
-    seen = Recorder(0, 1).record(task, policy.network(task), policy.initial(seed=0), 4, 64, 1.0)
+    seen = Collector(LocalWorkers(1), 0, 1).collect(
+        task, policy.network(task), policy.initial(seed=0), Collection(64, 4, 1.0)
+    )
     assert seen.shape[1] == 4
     assert np.isfinite(seen).all()

@@ -116,6 +116,7 @@ def test_evaluations_that_are_repeated_after_a_kill_are_sent_once(tmp_path: Path
 
 
 def test_wandb_without_a_key_is_a_sentence(tmp_path: Path) -> None:
+    pytest.importorskip("wandb", reason="not in requirements.lock: it brings a beta package")
     home = {**os.environ, "HOME": str(tmp_path), "COLUMNS": "300"}
     home = {name: value for name, value in home.items() if not name.startswith("WANDB")}
     command = [sys.executable, "-m", "evergait", "train", "--out", str(tmp_path / "run"), "--log", "wandb"]

@@ -4,19 +4,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import tyro
 
 from evergait.commands.base import print_json, print_table
 from evergait.config import Evaluation
 from evergait.core.arrays import Float32
 from evergait.core.data import require
-from evergait.core.errors import EvergaitError
 from evergait.engines import EngineName, engine_name
-from evergait.policy import Policy
 from evergait.tasks import Task, parse_task
-from evergait.training.evaluate import Evaluator
-from evergait.training.run import Run, check_threads
+from evergait.training.evaluate import Evaluator, as_recorded
+from evergait.training.run import Run, check_threads, known_task
 from evergait.training.state import State
 from evergait.workers import LocalWorkers
 
@@ -79,7 +76,7 @@ class Eval:
         evaluator = Evaluator(run.policy, {task: engine}, workers, Evaluation(episodes=self.episodes), seed)
         request = evaluator.episodes(theta, known, state.statistics, self.episodes, simulated=task)
         outcome = workers.run(engine, request)
-        returns = np.where(np.isfinite(outcome.returns), outcome.returns, np.nan)
+        returns = as_recorded(outcome)
         return {
             "task": task.name,
             "engine": engine,
@@ -90,12 +87,3 @@ class Eval:
             "mean length": float(outcome.lengths.mean()),
             "returns": returns.tolist(),
         }
-
-
-def known_task(policy: Policy, task: Task) -> Task:
-    """The task whose layers serve: the same, or the one with the same environment."""
-    same = [known for known in policy.tasks if known == task] or [k for k in policy.tasks if k.id == task.id]
-    if not same:
-        names = ", ".join(known.name for known in policy.tasks)
-        raise EvergaitError(f"task {task.name!r}: the policy has no input layer for it; it knows {names}")
-    return same[0]

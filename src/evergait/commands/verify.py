@@ -1,6 +1,7 @@
 """`evergait verify`: recorded evaluations, played again in plain Gymnasium."""
 
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,11 @@ from evergait.core.arrays import Float64
 from evergait.core.data import require
 from evergait.core.errors import EvergaitError
 from evergait.engines import engine_name
-from evergait.engines.gymnasium.engine import replay_in_gymnasium
 from evergait.studies.folder import load_results
 from evergait.studies.results import phase_label
-from evergait.training.evaluate import evaluation_seeds
-from evergait.training.run import Run
+from evergait.training.evaluate import Evaluator, as_recorded
+from evergait.training.run import Run, check_threads
+from evergait.workers import LocalWorkers
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Verify:
     tolerance: float = 0.01
     """What may differ on the planar engine, whose last bits grow in long episodes: this share of the recorded mean, and
     two standard errors of the episodes' own differences."""
+    threads: int | None = None
+    """Processes that play; as many as processors if not given."""
     json: bool = False
     """Print JSON, for programs."""
 
@@ -49,7 +52,12 @@ class Verify:
             for stage, phase in enumerate(entry.run.phases):
                 label = phase_label(entry.condition, entry.order, entry.seed, stage, n_stages)
                 phases.setdefault(phase.name, (label, entry.run, stage))
-        rows = [{"phase": name, **row} for name, run, stage in phases.values() for row in self._stage(name, run, stage)]
+        with closing(LocalWorkers(check_threads(self.threads))) as workers:
+            rows = [
+                {"phase": name, **row}
+                for name, run, stage in phases.values()
+                for row in self._stage(name, run, stage, workers)
+            ]
         agree = all(row["agrees"] for row in rows)
         if self.json:
             print_json({"agrees": agree, "rows": rows})
@@ -61,7 +69,7 @@ class Verify:
             console.print("All agree." if agree else "Some disagree: the recorded returns cannot be reproduced here.")
         return 0 if agree else 1
 
-    def _stage(self, name: str, run: Run, stage: int) -> list[dict[str, object]]:
+    def _stage(self, name: str, run: Run, stage: int, workers: LocalWorkers) -> list[dict[str, object]]:
         state, record = run.state(stage), run.ledgers[stage].records[-1]
         engines = {task.name: engine_name(run.config.engine, task) for task in run.policy.tasks}
         engines |= run.phases[stage].identity().get("engine", {})
@@ -69,11 +77,10 @@ class Verify:
         for task in run.policy.tasks:
             recorded = np.array(record.returns[task.name])
             n = min(self.episodes or len(recorded), len(recorded))
-            network = run.policy.network(task, state.statistics)
             errors.print(f"{name}: {task.name}, {n} episodes", style="dim", markup=False)
-            seeds = evaluation_seeds(run.config.seed, task, len(recorded))[:n]
-            arguments = network, state.theta, task
-            played = np.array([replay_in_gymnasium(*arguments, int(seed), record.horizon)[0] for seed in seeds])
+            evaluator = Evaluator(run.policy, {}, workers, run.config.evaluation, run.config.seed)
+            request = evaluator.episodes(state.theta, task, state.statistics, len(recorded)).rows(slice(0, n))
+            played = as_recorded(workers.run("gymnasium", replace(request, horizon=record.horizon)))
             compared = compare(recorded[:n], played, engines[task.name] == "planar", self.tolerance)
             rows.append({"task": task.name, "engine": engines[task.name], **compared})
         return rows

@@ -7,7 +7,7 @@ from typing import Literal
 
 from evergait.core.errors import EvergaitError
 from evergait.core.names import nearest
-from evergait.engines.base import Engine, Episodes, Outcome
+from evergait.engines.base import Engine, Episodes, Outcome, Recording
 from evergait.tasks import Task
 from evergait.tasks.process import Limits
 
@@ -72,6 +72,7 @@ __all__ = [
     "Episodes",
     "Limits",
     "Outcome",
+    "Recording",
     "available",
     "engine_name",
     "get_engine",

@@ -17,6 +17,16 @@ from evergait.tasks import Task
 
 
 @dataclass(frozen=True)
+class Recording:
+    """Keep what the policy sees, as the gymnasium engine can; rows with an odd pair act with noise."""
+
+    noise: Noise
+    """The stream of the action noise; a row's own has its pair in place of a generation."""
+    action_noise: float = 0.0
+    """Standard deviation, as a share of half the action's range."""
+
+
+@dataclass(frozen=True)
 class Episodes:
     """What to simulate: n rows, one episode each."""
 
@@ -39,6 +49,8 @@ class Episodes:
     """Factor on the healthy reward, for training only; 1 leaves every bit of the return alone."""
     gather_statistics: bool = False
     """Whether to sum up the observations that the policy saw."""
+    recording: Recording | None = None
+    """Whether to keep those observations, and how to act meanwhile."""
 
     def __len__(self) -> int:
         return len(self.seed)
@@ -61,12 +73,15 @@ class Outcome:
     """(n,) whether the physics left the finite numbers; such a candidate gets the worst rank."""
     statistics: Float64 = field(default_factory=lambda: np.zeros((0, 2, 0)))
     """(n, 2, n_observations) per row: sums and sums of squares of its observations, when asked for."""
+    observations: tuple[Float64, ...] = ()
+    """Per row (length, n_observations): what the policy saw, when asked for."""
 
     @staticmethod
     def concatenate(parts: "list[Outcome]") -> "Outcome":
         """Join the outcomes of consecutive rows."""
         names = ("returns", "lengths", "diverged", "statistics")
-        return Outcome(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return Outcome(**arrays, observations=tuple(seen for part in parts for seen in part.observations))
 
 
 @runtime_checkable

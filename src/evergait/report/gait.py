@@ -13,9 +13,8 @@ import numpy as np
 from evergait.core.arrays import Float32
 from evergait.core.errors import EvergaitError
 from evergait.core.files import canonical_json, make_own_folder, read_json, sha256, write_json
-from evergait.core.random import EVALUATION, Noise
-from evergait.engines import Episodes
-from evergait.engines.gymnasium.episode import act, pack, perceived, to_action
+from evergait.engines.acting import Acting
+from evergait.engines.gymnasium.episode import Episode
 from evergait.policy import Network, Statistics
 from evergait.report.encoding import decode, encode
 from evergait.report.robot import Robot
@@ -146,27 +145,22 @@ class Recorder:
         }
 
     def play(self, played: "Played", frame: Callable[[float], None]) -> tuple[float, int, str]:
-        """The obvious loop of `replay_in_gymnasium`; calls `frame` with the return so far whenever a picture is due.
+        """An episode; calls `frame` with the return so far whenever a picture is due.
 
         Returns (return, steps, how it ended).
         """
-        robot, env = self.robot, self.robot.env
-        task, network, seed = played.task, played.network, played.seed
-        one, sign = np.zeros(1, np.uint32), np.zeros(1, np.float32)
-        packed = pack(Episodes(task, network, played.theta, 0.0, Noise(0, EVALUATION), one, sign, one), 0)
-        total, n_steps, ended = 0.0, 0, ""
-        with hushed(task), np.errstate(all="ignore"):
-            observation, _ = env.reset(seed=seed)
+        acting = Acting.of(played.network, played.theta)
+        episode, total, n_steps, ended = Episode(played.task, self.robot.env), 0.0, 0, ""
+        with hushed(played.task), np.errstate(all="ignore"):
+            moments = episode.moments(acting.network, acting.packed, played.seed)
             frame(0.0)
-            while not ended:
-                outputs = act(network, packed, perceived(task, observation, seed, n_steps, network.n_observations))
-                observation, reward, terminated, truncated, _ = env.step(to_action(network, outputs))
-                if not np.isfinite(env.unwrapped.data.qpos).all():
+            for moment in moments:
+                if moment.ended in ("diverged", "blind", "mute"):
                     return total, n_steps, "diverged"
-                total, n_steps = total + float(reward), n_steps + 1
-                ended = "terminated" if terminated else "truncated" if truncated else ""
-                if n_steps % robot.steps_per_frame == 0 or ended:
+                total, n_steps = total + moment.reward, n_steps + 1
+                if n_steps % self.robot.steps_per_frame == 0 or moment.ended:
                     frame(total)
+                ended = moment.ended
         return total, n_steps, ended
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from evergait.config import Evaluation
 from evergait.core.arrays import Float32, Float64, Int32, UInt32
 from evergait.core.random import EVALUATION, RANDOM_POLICY, Noise, layer_index
-from evergait.engines import Episodes
+from evergait.engines import Episodes, Outcome
 from evergait.policy import Policy, Statistics
 from evergait.tasks import Task
 from evergait.workers import Workers
@@ -17,6 +17,11 @@ from evergait.workers import Workers
 def evaluation_seeds(seed: int, task: Task, n_episodes: int) -> UInt32:
     """The reset seeds of a task's evaluation episodes: different, and the same all through a run."""
     return Noise(seed, EVALUATION).integers(n_episodes, layer_index(task.name))
+
+
+def as_recorded(outcome: Outcome) -> Float64:
+    """(n,) returns as the ledger has them: NaN where an episode has no finite one."""
+    return np.where(np.isfinite(outcome.returns), outcome.returns, np.nan)
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ class Evaluator:
         for task in tasks:
             request = self.episodes(theta, task, statistics, self.config.episodes)
             outcome = self.workers.run(self.engines[task], replace(request, horizon=horizon))
-            returns[task.name] = np.where(np.isfinite(outcome.returns), outcome.returns, np.nan)
+            returns[task.name] = as_recorded(outcome)
             lengths[task.name] = outcome.lengths
         return returns, lengths
 

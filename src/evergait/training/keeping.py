@@ -9,15 +9,16 @@ from evergait.config import Config
 from evergait.core.arrays import Float32, Float64, Int32
 from evergait.core.errors import EvergaitError
 from evergait.engines import Outcome
-from evergait.engines.gymnasium.recorder import Recorder
 from evergait.methods import Collection, Context, Stage
 from evergait.policy import Policy
 from evergait.store.ledger import Ledger, Record, header_line
 from evergait.store.phases import PhaseWriter
 from evergait.tasks import Task
+from evergait.training.collecting import Collector
 from evergait.training.observer import Diagnostics, Position, add, means
 from evergait.training.search import Generation
 from evergait.training.state import State
+from evergait.workers import Workers
 
 
 def used(config: Config, state: State) -> int:
@@ -140,15 +141,14 @@ def resume(policy: Policy, start: State, writer: PhaseWriter) -> State:
     return state
 
 
-def look_back(config: Config, policy: Policy, stage: Stage, state: State) -> State:
+def look_back(config: Config, policy: Policy, workers: Workers, stage: Stage, state: State) -> State:
     """Let the method keep what it needs of the phase before; what it simulates for that is counted."""
-    recorder = Recorder(config.seed, stage.index)
+    collector = Collector(workers, config.seed, stage.index)
 
     def collect(task: Task, collection: Collection) -> Float32:
-        network = policy.network(task, state.statistics)
-        amounts = collection.episodes, collection.observations, collection.noise
-        return recorder.record(task, network, state.theta, *amounts)
+        return collector.collect(task, policy.network(task, state.statistics), state.theta, collection)
 
     memory = config.method.begin(Context(stage, policy, state.statistics), state.theta, state.memory, collect)
-    steps = {"collection": recorder.n_steps} if recorder.n_steps else {}
-    return replace(state, memory=memory, steps=steps, n_steps=recorder.n_steps, spent=recorder.n_steps)
+    n_steps = collector.n_steps
+    steps = {"collection": n_steps} if n_steps else {}
+    return replace(state, memory=memory, steps=steps, n_steps=n_steps, spent=n_steps)

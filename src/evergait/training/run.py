@@ -12,10 +12,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
 
+import numpy as np
+
 from evergait.config import Config, read_config
-from evergait.core.arrays import Float32
+from evergait.core.arrays import Float32, Float64
 from evergait.core.data import require, to_data
 from evergait.core.errors import EvergaitError
 from evergait.core.files import (
@@ -30,11 +33,13 @@ from evergait.core.files import (
     write_json,
 )
 from evergait.core.signals import stop_at_safe_points
+from evergait.engines.acting import Acting
 from evergait.policy import Policy
 from evergait.scores.metrics import Metrics
 from evergait.scores.reference import choose_normaliser
 from evergait.store.ledger import Ledger
 from evergait.store.phases import PhaseFolder, PhaseStore
+from evergait.tasks import Task, parse_task
 from evergait.training.observer import Observer
 from evergait.training.parts import outdated
 from evergait.training.phases import PhaseTrainer, plan_phases
@@ -118,6 +123,24 @@ class Run:
         """θ at the end of the last finished phase."""
         return self.state().theta
 
+    def act(self, task: str | Task, observation: object, stage: int = -1) -> Float32 | int:
+        """What the policy at the end of a stage does on seeing an observation of a task: what `env.step` takes."""
+        task = parse_task(task) if isinstance(task, str) else task
+        if (task, stage) not in self._acting:
+            state = self.state(stage)
+            network = self.policy.network(known_task(self.policy, task), state.statistics)
+            self._acting[task, stage] = Acting.of(network, state.theta)
+        acting = self._acting[task, stage]
+        return acting(as_vector(observation, acting.network.n_observations))
+
+    @cached_property
+    def _acting(self) -> dict[tuple[Task, int], Acting]:
+        return {}
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        return run_html(self)
+
     @property
     def theta_sha256(self) -> str:
         """Digest of the bits of θ: equal for equal configs, whatever the threads, workers and interruptions."""
@@ -138,6 +161,36 @@ class Run:
             raise EvergaitError(
                 f"{self.path}: no phase of this run is finished yet; run the same `train` command again"
             )
+
+
+def known_task(policy: Policy, task: Task) -> Task:
+    """The task whose layers serve: the same, or the one with the same environment."""
+    same = [known for known in policy.tasks if known == task] or [k for k in policy.tasks if k.id == task.id]
+    if not same:
+        names = ", ".join(known.name for known in policy.tasks)
+        raise EvergaitError(f"task {task.name!r}: the policy has no input layer for it; it knows {names}")
+    return same[0]
+
+
+def as_vector(observation: object, n: int) -> Float64:
+    """An observation that someone passes, which must be n numbers."""
+    try:
+        vector = np.ascontiguousarray(observation, np.float64)
+    except (TypeError, ValueError):
+        vector = np.zeros(0)
+    require(vector.shape == (n,), "observation", observation, f"a vector of {n} numbers")
+    return vector
+
+
+def run_html(run: Run) -> str:
+    """A run as a small table: the mean return on every task at the end of each finished phase."""
+    cells = [["", *run.ledgers[0].tasks]] if run.phases else [["no phase is finished"]]
+    for ledger in run.ledgers:
+        means = (f"{ledger.records[-1].mean(task):,.1f}" for task in ledger.tasks)
+        cells.append([f"after {' + '.join(ledger.learning)}", *means])
+    rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in cells)
+    title = f"{run.path}: {run.config.method.name}, seed {run.config.seed}, mean returns"
+    return f"<table><caption>{escape(title)}</caption>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
 
 def default_threads() -> int:

@@ -77,7 +77,7 @@ class Trainer:
             return state
         with interruptible():
             randoms = self.evaluator.random_policies() if stage.index == 0 else {}
-            state = look_back(self.config, self.policy, stage, start)
+            state = look_back(self.config, self.policy, self.workers, stage, start)
             state, record = self.evaluate(stage, state, start.horizon)
         writer.append(header(self.config, self.policy, stage, randoms))
         writer.append(record_line(record))

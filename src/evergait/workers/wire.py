@@ -40,7 +40,8 @@ _ARRAYS = ("returns", "lengths", "diverged", "statistics")
 
 def pack_outcome(outcome: Outcome) -> bytes:
     """The arrays of an outcome."""
-    return pickle.dumps(tuple(np.ascontiguousarray(getattr(outcome, name)) for name in _ARRAYS), protocol=5)
+    arrays = tuple(np.ascontiguousarray(getattr(outcome, name)) for name in _ARRAYS)
+    return pickle.dumps((*arrays, outcome.observations), protocol=5)
 
 
 def unpack_outcome(data: bytes) -> Outcome:

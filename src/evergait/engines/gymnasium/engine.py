@@ -4,23 +4,19 @@ import contextlib
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from typing import ClassVar
 
 import numpy as np
 
-from evergait.core.arrays import Float32
 from evergait.core.errors import EvergaitError
-from evergait.core.random import PERTURBATION, Noise
 from evergait.engines.base import Episodes, Outcome
-from evergait.engines.gymnasium.episode import READY, act, pack, perceived, rewarded, to_action
-from evergait.policy import Network
-from evergait.tasks import Task, make, refusal
+from evergait.engines.gymnasium.episode import READY, Episode, Row
+from evergait.tasks import Task, refusal
 from evergait.tasks.channel import Channel, Garbled
-from evergait.tasks.process import SCRIBBLED, SECONDS_TO_EXIT, Limits, Process, spec_of, stop
-from evergait.tasks.variants import apply_to_environment
+from evergait.tasks.process import SCRIBBLED, SECONDS_TO_EXIT, Limits, Process, is_foreign, spec_of, stop
 
 SECONDS_TO_ARRIVE = 10.0
 """From the first byte of an answer to its last: what comes slower is not one of ours."""
@@ -57,22 +53,22 @@ class GymnasiumEngine:
 
     def run(self, episodes: Episodes, n_threads: int) -> Outcome:
         """Simulate every row, on at most `n_threads` processes."""
-        n = len(episodes)
-        shape = (n, 2, episodes.network.n_observations) if episodes.gather_statistics else (0, 2, 0)
-        outcome = Outcome(np.zeros(n), np.zeros(n, np.int32), np.zeros(n, bool), np.zeros(shape))
+        if episodes.recording and not is_foreign(episodes.task):  # a few episodes, not worth processes of their own
+            return _joined(episodes, _here(episodes))
+        rows = [Row(0.0, 0, False)] * len(episodes)
         # An environment that raises or hangs, or Ctrl-C, leaves processes at work on rows that nobody wants.
         try:
-            self._run(episodes, min(n_threads, n), outcome)
+            self._run(episodes, min(n_threads, len(episodes)), rows)
         except BaseException:
             _stop(self._workers, patience=0.0)
             raise
-        return outcome
+        return _joined(episodes, rows)
 
     def close(self) -> None:
         """End the processes."""
         _stop(self._workers)
 
-    def _run(self, episodes: Episodes, n_workers: int, outcome: Outcome) -> None:
+    def _run(self, episodes: Episodes, n_workers: int, rows: list[Row]) -> None:
         while len(self._workers) < n_workers:
             self._workers.append(_Worker())
         workers = self._workers[:n_workers]
@@ -87,7 +83,7 @@ class GymnasiumEngine:
             ready = wait([worker.pipe.fileno() for worker in busy], max(0.0, min(patience)))
             for worker, left in zip(busy, patience, strict=True):
                 if worker.pipe.fileno() in ready:
-                    _take(worker, episodes, outcome)
+                    _take(worker, episodes, rows)
                     if not worker.rows and chunks:
                         _give(worker, chunks[0], chunks.popleft())
                 elif left <= 0:
@@ -109,7 +105,7 @@ def _give(worker: _Worker, rows: Iterable[int], message: object) -> None:
         worker.pipe.send(message)
 
 
-def _take(worker: _Worker, episodes: Episodes, outcome: Outcome) -> None:
+def _take(worker: _Worker, episodes: Episodes, rows: list[Row]) -> None:
     try:
         row, answer = worker.pipe.recv(SECONDS_TO_ARRIVE)
         if row != worker.rows[0]:
@@ -124,9 +120,27 @@ def _take(worker: _Worker, episodes: Episodes, outcome: Outcome) -> None:
     worker.rows.popleft()
     worker.since = time.monotonic()
     if row != READY:
-        outcome.returns[row], outcome.lengths[row], outcome.diverged[row], sums = answer
-        if sums is not None:
-            outcome.statistics[row] = sums
+        rows[row] = Row(*answer)
+
+
+def _here(episodes: Episodes) -> list[Row]:
+    episode = Episode(episodes.task)
+    try:
+        return [episode.run(episodes, row) for row in range(len(episodes))]
+    finally:
+        episode.env.close()
+
+
+def _joined(episodes: Episodes, rows: Sequence[Row]) -> Outcome:
+    """Rows, in their order, as arrays."""
+    n, n_observations = len(rows), episodes.network.n_observations
+    sums = np.zeros((n, 2, n_observations) if episodes.gather_statistics else (0, 2, 0))
+    for i, row in enumerate(rows):
+        if row.sums is not None:
+            sums[i] = row.sums
+    returns, lengths, diverged = (np.array([row[k] for row in rows]) for k in range(3))
+    seen = tuple(row.observations for row in rows if row.observations is not None)
+    return Outcome(returns.astype(np.float64), lengths.astype(np.int32), diverged.astype(bool), sums, seen)
 
 
 def _where(worker: _Worker, episodes: Episodes) -> str:
@@ -138,22 +152,3 @@ def _where(worker: _Worker, episodes: Episodes) -> str:
 def _stop(workers: list[_Worker], patience: float = SECONDS_TO_EXIT) -> None:
     stop([worker.process for worker in workers], patience)
     workers.clear()
-
-
-def replay_in_gymnasium(network: Network, theta: Float32, task: Task, seed: int, horizon: int = 0) -> tuple[float, int]:
-    """Return and length of one unperturbed episode, by the obvious loop: the reference for every engine."""
-    one = np.zeros(1, np.uint32)
-    noise = Noise(0, PERTURBATION)
-    packed = pack(Episodes(task, network, theta, 0.0, noise, one, np.zeros(1, np.float32), one), 0)
-    env = make(task)
-    apply_to_environment(task.variant, env)
-    total, length, over = 0.0, 0, False
-    observation, _ = env.reset(seed=seed)
-    while not over:
-        outputs = act(network, packed, perceived(task, observation, seed, length, network.n_observations))
-        observation, reward, terminated, truncated, _ = env.step(to_action(network, outputs))
-        total += rewarded(reward)
-        length += 1
-        over = terminated or truncated or length == horizon
-    env.close()
-    return total, length

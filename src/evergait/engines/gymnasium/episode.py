@@ -1,6 +1,8 @@
 """One episode of one candidate in one Gymnasium environment: what every process of the engine does."""
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -9,6 +11,7 @@ from evergait import _native
 from evergait.core.arrays import Float32, Float64
 from evergait.core.errors import EvergaitError
 from evergait.core.random import OBSERVATION_NOISE, Noise
+from evergait.engines.acting import act, to_action
 from evergait.engines.base import Episodes
 from evergait.policy import Network
 from evergait.tasks import Task, make
@@ -18,21 +21,29 @@ from evergait.tasks.variants import apply_to_environment, has_model
 READY = -1
 """Stands for a row: a process answers it when it has made the environment."""
 LARGEST = float(np.finfo(np.float32).max)
-Row = tuple[float, int, bool, Float64 | None]
-"""Return, length, diverged, and sums of observations and of their squares (2, n_observations) if asked for."""
 
 
-def act(network: Network, packed: Float32, observation: Float64) -> Float32:
-    """Outputs of the head for one observation, by the same native code that batches use."""
-    out = np.empty(network.n_actions, np.float32)
-    around = network.action_middle, network.action_half_range, network.mean, network.scale
-    _native.act(network.layers, *around, packed, observation[np.newaxis], out[np.newaxis], 1)
-    return out
+class Row(NamedTuple):
+    """What came of a row."""
+
+    total: float
+    length: int
+    diverged: bool
+    sums: Float64 | None = None
+    """(2, n_observations) sums of observations and of their squares, if asked for."""
+    observations: Float64 | None = None
+    """(length, n_observations) what the policy saw, if asked for."""
 
 
-def to_action(network: Network, outputs: Float32) -> Float32 | int:
-    """What `env.step` takes: the outputs themselves, or the index of the largest."""
-    return int(np.argmax(outputs)) + network.discrete_start if network.discrete else outputs
+class Moment(NamedTuple):
+    """A step of an episode, or the reason why there can be none."""
+
+    seen: Float64
+    """What the policy saw before the step."""
+    reward: float = np.nan
+    ended: Literal["", "terminated", "truncated", "diverged", "blind", "mute"] = ""
+    """How the episode ended with this step; blind and mute: without it, for what there is to see, or the policy's
+    answer to it, is not finite."""
 
 
 def perceived(task: Task, observation: object, seed: int, step: int, n: int) -> Float64:
@@ -73,14 +84,46 @@ def is_usable(seen: Float64) -> bool:
 
 
 class Episode:
-    """A task's environment, used for one episode after another."""
+    """A task's environment, used for one episode after another: the one loop that steps Gymnasium."""
 
-    def __init__(self, task: Task) -> None:
-        self.env: gymnasium.Env[Any, Any] = make(task)
-        apply_to_environment(task.variant, self.env)
+    def __init__(self, task: Task, env: Any = None) -> None:
+        """With an environment that has the task's variant already, or a new one."""
+        self.task = task
+        self.env: gymnasium.Env[Any, Any] = env or make(task)
+        if env is None:
+            apply_to_environment(task.variant, self.env)
         self._inner: Any = self.env.unwrapped
         self._physics: Any = getattr(self._inner, "data", None) if has_model(self.env) else None
         self._healthy_reward: float | None = getattr(self._inner, "_healthy_reward", None)
+
+    def moments(self, network: Network, packed: Float32, seed: int, jitter: "Jitter | None" = None) -> Iterator[Moment]:
+        """Reset now; then step after step, until the episode ends or nobody asks for more."""
+        observation, _ = self.env.reset(seed=seed)
+        return self._moments(observation, network, packed, seed, jitter)
+
+    def _moments(
+        self, observation: Any, network: Network, packed: Float32, seed: int, jitter: "Jitter | None"
+    ) -> Iterator[Moment]:
+        ended: Literal["", "terminated", "truncated", "diverged"] = ""
+        n, step = network.n_observations, 0
+        while not ended:
+            seen = perceived(self.task, observation, seed, step, n)
+            if not is_usable(seen):
+                yield Moment(seen, ended="blind")
+                return
+            outputs = act(network, packed, seen)
+            if not np.isfinite(outputs).all():
+                yield Moment(seen, ended="mute")
+                return
+            if jitter:
+                outputs = jitter.disturb(network, outputs, step, self.env.action_space)
+            observation, reward, terminated, truncated, _ = self.env.step(to_action(network, outputs))
+            value, step = rewarded(reward), step + 1
+            if self.diverged(observed(observation, n), value):
+                ended = "diverged"
+            else:
+                ended = "terminated" if terminated else "truncated" if truncated else ""
+            yield Moment(seen, value, ended)
 
     def run(self, episodes: Episodes, row: int) -> Row:
         """Simulate one row."""
@@ -91,29 +134,24 @@ class Episode:
             return self._run(episodes, row)
 
     def _run(self, episodes: Episodes, row: int) -> Row:
-        network, seed = episodes.network, int(episodes.seed[row])
-        packed = pack(episodes, row)
+        network, total, length, moment = episodes.network, 0.0, 0, None
         sums = np.zeros((2, network.n_observations)) if episodes.gather_statistics else None
-        total, length, over = 0.0, 0, False
-        observation, _ = self.env.reset(seed=seed)
-        while not over and not (episodes.horizon and length >= episodes.horizon):
-            seen = perceived(episodes.task, observation, seed, length, network.n_observations)
-            if not is_usable(seen):
-                return np.nan, length, True, sums
-            if sums is not None:
-                sums[0] += seen
-                sums[1] += seen * seen
-            outputs = act(network, packed, seen)
-            if not np.isfinite(outputs).all():
-                return np.nan, length, True, sums
-            observation, reward, terminated, truncated, _ = self.env.step(to_action(network, outputs))
-            value = rewarded(reward)
-            total += value
-            length += 1
-            if self.diverged(observed(observation, network.n_observations), value):
-                return np.nan, length, True, sums
-            over = terminated or truncated
-        return (total, length, False, sums) if np.isfinite(total) else (np.nan, length, True, sums)
+        kept: list[Float64] = []
+        for moment in self.moments(network, pack(episodes, row), int(episodes.seed[row]), _jitter(episodes, row)):
+            if sums is not None and moment.ended != "blind":
+                sums[0] += moment.seen
+                sums[1] += moment.seen * moment.seen
+            if moment.ended in ("blind", "mute"):
+                break
+            total, length = total + moment.reward, length + 1
+            if episodes.recording:
+                kept.append(moment.seen)
+            if length == episodes.horizon:
+                break
+        diverged = moment is not None and moment.ended in ("diverged", "blind", "mute")
+        diverged = diverged or not np.isfinite(total)
+        seen = np.array(kept).reshape(length, network.n_observations) if episodes.recording else None
+        return Row(np.nan if diverged else total, length, diverged, sums, seen)
 
     def diverged(self, observation: Float64, reward: float) -> bool:
         """Whether the physics have left the finite numbers."""
@@ -125,6 +163,28 @@ class Episode:
         else:
             fine = is_usable(observation)
         return not (fine and np.isfinite(reward))
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """Noise on actions."""
+
+    noise: Noise
+    scale: float
+
+    def disturb(self, network: Network, outputs: Float32, step: int, space: gymnasium.Space[Any]) -> Float32:
+        """Outputs with the noise of a step, within the action's bounds."""
+        drawn = self.noise.normals(step, 0, len(outputs))
+        outputs = outputs + np.float32(self.scale) * network.action_half_range * drawn
+        return np.clip(outputs, space.low, space.high) if isinstance(space, gymnasium.spaces.Box) else outputs
+
+
+def _jitter(episodes: Episodes, row: int) -> Jitter | None:
+    """Every second recorded row has noise of its own."""
+    number, recording = int(episodes.pair[row]), episodes.recording
+    if not recording or not recording.action_noise or number % 2 == 0:
+        return None
+    return Jitter(replace(recording.noise, generation=number), recording.action_noise)
 
 
 def pack(episodes: Episodes, row: int) -> Float32:
