@@ -74,7 +74,7 @@ def test_a_run_acts_as_its_policy_did_in_evaluation(trained: Path) -> None:
         observation, reward, terminated, truncated, _ = env.step(run.act("InvertedPendulum-v5", observation))
         total, over = total + float(reward), terminated or truncated
     assert total == run.ledger.records[-1].returns["InvertedPendulum-v5"][0]
-    with pytest.raises(eg.EvergaitError, match="observation: is .*; it must be a vector of 4 numbers"):
+    with pytest.raises(eg.EvergaitError, match=r"observation: is .*; it must be a vector of 4 numbers"):
         run.act("InvertedPendulum-v5", [1.0])
     with pytest.raises(eg.EvergaitError, match="the policy has no input layer for it; it knows"):
         run.act("Hopper-v5", observation)
