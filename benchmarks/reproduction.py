@@ -31,8 +31,10 @@ from evergait.core.table import Table, Value  # noqa: E402
 from evergait.figures.curves import Curve, backward, draw_curves, forward, normalised  # noqa: E402
 from evergait.figures.style import SETTINGS, Picture, legend_below, panels, say_nothing  # noqa: E402
 from evergait.paper.claims import claims_table  # noqa: E402
+from evergait.paper.distance import distance as distance_to  # noqa: E402
+from evergait.paper.distance import published, worst_share  # noqa: E402
 from evergait.scores.metrics import Metrics, Normaliser  # noqa: E402
-from evergait.scores.reference import paper_extrema, paper_single_task  # noqa: E402
+from evergait.scores.reference import paper_single_task  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402
 from evergait.studies.cells import study_cells  # noqa: E402
 from evergait.studies.folder import load_results  # noqa: E402
@@ -43,6 +45,7 @@ from evergait.training.run import Run  # noqa: E402
 from evergait.workers import LocalWorkers  # noqa: E402
 
 STUDY = ROOT / "results" / "paper"
+AUTHORS = ROOT / "results" / "authors"
 READINGS = ROOT / "results" / "readings"
 ORDER = "Hopper > Swimmer > Walker2d"
 REPLAY = "replay-192"
@@ -106,7 +109,7 @@ def kept(results: Results) -> Table:
     table_rows: list[tuple[Value, ...]] = []
     for condition in CONDITIONS:
         for entry in finished(results, condition):
-            metrics, paper = results.metrics(entry), published(condition)
+            metrics, paper = results.metrics(entry), published(condition, ORDER)
             last = metrics.n_stages - 1
             for stage in range(metrics.n_stages):
                 task = metrics.task(stage)
@@ -185,35 +188,29 @@ def cost(results: Results) -> str:
     )
 
 
-def published(condition: str) -> dict[tuple[int, str], tuple[float, float]]:
-    """(stage, task) → the paper's worst and best evaluation on this order."""
-    return {
-        (int(row["step"]) - 1, f"{row['task']}-v5"): (float(row["min_return"]), float(row["max_return"]))
-        for row in paper_extrema()
-        if (row["condition"], row["order"]) == (condition, ORDER)
-    }
-
-
-def worst_share(metrics: Metrics, learnt: int, stage: int) -> float:
-    """The worst evaluation of a task in a later phase, as a share of its best when it was learnt; from 0 to 1.5."""
-    task = metrics.task(learnt)
-    best = metrics.ledgers[learnt].curve(task).max()
-    return float(np.clip(metrics.ledgers[stage].curve(task).min() / best, 0, 1.5)) if best > 0 else 0.0
-
-
 def distance(metrics: Metrics) -> float:
-    """How far a run is from the paper's replay: the mean over tasks of the mean of |ours - paper| over the best return
-    in the task's own phase, as a share of the paper's R*, and over the worst share of it in every later phase.
-    """
-    paper, by_task = published(REPLAY), []
-    for learnt in range(metrics.n_stages):
-        task = metrics.task(learnt)
-        best = paper[learnt, task][1]
-        gaps = [abs(metrics.ledgers[learnt].curve(task).max() - best) / paper_single_task()[task]]
-        later = range(learnt + 1, metrics.n_stages)
-        gaps += [abs(worst_share(metrics, learnt, stage) - paper[stage, task][0] / best) for stage in later]
-        by_task.append(np.mean(gaps))
-    return float(np.mean(by_task))
+    """How far a run is from the paper's replay."""
+    return distance_to(metrics, published(REPLAY, ORDER))
+
+
+def nearer() -> str:
+    """The two readings at full scale, condition by condition, by their distance to the paper."""
+    if not (AUTHORS / "study.json").exists():
+        command = "evergait study run authors --scale full --only 'H>S>W' --out results/authors"
+        return f"The authors' reading is not trained yet: `{command}`."
+    found: dict[str, list[float]] = {}
+    for folder in (STUDY, AUTHORS):
+        results = load_results(folder)
+        for condition in CONDITIONS:
+            entries = [e for e in finished(results, condition) if e.order == ORDER]
+            paper = published(condition, ORDER)
+            found.setdefault(condition, []).append(
+                float(np.mean([distance_to(results.metrics(entry), paper) for entry in entries]))
+            )
+    lines = [(name, *pair, pair[1] - pair[0]) for name, pair in found.items()]
+    mean = tuple(np.mean([line[1:] for line in lines], axis=0).tolist())
+    columns = ("condition", "the paper's words", "the authors' code", "change")
+    return markdown(Table("nearer", "Distance to the paper's numbers", columns, (*lines, ("mean", *mean)), 3))
 
 
 def keeps(metrics: Metrics) -> float:
@@ -260,7 +257,7 @@ def readings() -> str:
         is_compared = condition not in (DEFAULT_READING, "naive")
         against = (with_interval(change, 2), verdict(change)) if is_compared else ("–", "–")
         table_rows.append((condition, *cells, *against))
-    paper = published(REPLAY)
+    paper = published(REPLAY, ORDER)
     tasks = [f"{task}-v5" for task in ORDER.split(" > ")]
     best = [paper[stage, task][1] for stage, task in enumerate(tasks)]
     shares = [paper[2, task][0] / best[stage] for stage, task in enumerate(tasks[:2])]
@@ -291,6 +288,7 @@ def main() -> None:
         "claims": markdown(claims_table(results)),
         "cost": cost(results),
         "readings": readings(),
+        "nearer": nearer(),
     }
     if not options.skip_verify:
         blocks["verified"] = verified()

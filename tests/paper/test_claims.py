@@ -29,7 +29,7 @@ from evergait.scores.stats import seeds_interval, smallest_effect
     ],
 )
 def test_rules(rule: Rule, estimate: float, low: float, high: float, verdict: str) -> None:
-    assert rule(estimate, low, high) == verdict
+    assert rule.decide(estimate, low, high) == verdict
 
 
 def values(rows: object) -> Values:
@@ -52,6 +52,13 @@ def test_of_several_parts_the_least_decides() -> None:
     claims = [Claim(3, "", "", parts, at_least(0.05)) for parts in ((strong,), (strong, none), (none, strong))]
     assert [claim.verdict for claim in claims] == ["holds", "does not hold", "does not hold"]
     assert claims[1].estimate == pytest.approx(0.0)
+
+
+def test_a_seed_alone_may_speak_against_what_all_of_them_say() -> None:
+    mixed = values([[0.5, 0.5], [0.6, 0.4], [0.5, -0.7], [0.6, 0.5]])
+    assert Claim(2, "", "", (mixed,), at_least(0.1)).n_against == 1  # by the mean over its orders
+    assert Claim(1, "", "", (mixed,), at_most(-0.1)).n_against == 3
+    assert Claim(5, "", "", (mixed,), within(0.1)).n_against == 3
 
 
 def test_two_seeds_decide_nothing_and_no_part_is_no_measurement() -> None:

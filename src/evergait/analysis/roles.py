@@ -28,7 +28,7 @@ class Roles:
 
 
 def budget_share(config: Config) -> float:
-    """Replay evaluations per evaluation on the current task; 0 for other methods."""
+    """The replay budget as a share of the population, whatever it counts; 0 for other methods."""
     return config.method.budget / (2 * config.pairs) if isinstance(config.method, Replay) else 0.0
 
 

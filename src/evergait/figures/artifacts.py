@@ -18,8 +18,10 @@ from evergait.core.table import Table
 from evergait.figures.bars import budget_interference_figure, heads_interference_figure, pairwise_figure
 from evergait.figures.curves import baselines_figure, budgets_figure, curve_figures
 from evergait.figures.plane import plane_figure
+from evergait.figures.ranges import ranges_figures
 from evergait.figures.style import SETTINGS, Picture
 from evergait.paper.claims import claims_table
+from evergait.paper.ranges import ranges_table
 from evergait.studies.results import Results
 
 
@@ -31,6 +33,7 @@ def all_tables(results: Results) -> list[Table]:
         single_task_table(results),
         multi_task_table(results),
         *extrema_tables(results),
+        ranges_table(results),
         runs_table(results),
     ]
     return [table for table in tables if table.rows]
@@ -47,6 +50,7 @@ def all_figures(results: Results, measure: bool = True, threads: int | None = No
             pairwise_figure(results, "forward"),
             budget_interference_figure(results),
             heads_interference_figure(results),
+            *ranges_figures(results),
             plane_figure(results, measure, threads),
         ]
 

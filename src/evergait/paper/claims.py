@@ -19,8 +19,17 @@ from evergait.scores.stats import seeds_interval, smallest_effect
 from evergait.studies.results import Results
 
 Verdict = Literal["holds", "does not hold", "undecided", "not measured"]
-Rule = Callable[[float, float, float], Verdict]
-"""Estimate and the ends of its interval → verdict."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When a claim holds."""
+
+    decide: Callable[[float, float, float], Verdict]
+    """Estimate and the ends of its interval → verdict."""
+    agrees: Callable[[float], bool]
+    """Whether one seed alone, as a paper may have it, would speak for the claim."""
+
 
 FORGETTING, DIFFERENCE = 0.1, 0.05
 """What counts, in units of R*: of what was learnt, and between conditions that both learn."""
@@ -36,12 +45,13 @@ def at_least(effect: float) -> Rule:
             return "holds"
         return "does not hold" if high < effect else "undecided"
 
-    return decide
+    return Rule(decide, lambda value: value > 0)
 
 
 def at_most(effect: float) -> Rule:
     """The mirror image, for negative effects."""
-    return lambda estimate, low, high: at_least(-effect)(-estimate, -high, -low)
+    mirrored = at_least(-effect).decide
+    return Rule(lambda estimate, low, high: mirrored(-estimate, -high, -low), lambda value: value < 0)
 
 
 def within(bound: float) -> Rule:
@@ -52,7 +62,7 @@ def within(bound: float) -> Rule:
             return "holds"
         return "does not hold" if low > bound or high < -bound else "undecided"
 
-    return decide
+    return Rule(decide, lambda value: abs(value) <= bound)
 
 
 @dataclass(frozen=True)
@@ -95,7 +105,14 @@ class Claim:
             return "not measured"
         if self.n_seeds < MIN_SEEDS or self.interval is None:
             return "undecided"
-        return self.rule(self.estimate, *self.interval)
+        return self.rule.decide(self.estimate, *self.interval)
+
+    @property
+    def n_against(self) -> int:
+        """Seeds that, each taken alone, would speak against the claim."""
+        by_seed = [dict(zip(part.seeds, part.values.mean(axis=1).tolist(), strict=True)) for part in self.parts]
+        seeds = [seed for seed in (by_seed[0] if by_seed else ()) if all(seed in part for part in by_seed)]
+        return sum(not self.rule.agrees(min(part[seed] for part in by_seed)) for seed in seeds)
 
     @property
     def text(self) -> str:
@@ -232,7 +249,18 @@ def claims_table(results: Results) -> Table:
     for claim in study_claims(results):
         interval = claim.interval or (None, None)
         statistic = claim.statistic if claim.estimate is not None else ""
-        numbers = (claim.estimate, *interval, claim.smallest_effect, claim.n_seeds)
+        numbers = (claim.estimate, *interval, claim.smallest_effect, claim.n_seeds, claim.n_against)
         rows.append((claim.number, claim.sentence, statistic, *numbers, claim.verdict))
-    columns = ("claim", "sentence", "statistic", "estimate", "low", "high", "could show", "seeds", "verdict")
+    columns = (
+        "claim",
+        "sentence",
+        "statistic",
+        "estimate",
+        "low",
+        "high",
+        "could show",
+        "seeds",
+        "seeds against",
+        "verdict",
+    )
     return Table("claims", "The paper's claims, measured", columns, tuple(rows), digits=3)
