@@ -24,12 +24,10 @@ from evergait.engines.mujoco.engine import N_SLOTS, MujocoEngine
 from evergait.engines.mujoco.flight import Flight, Rows
 from evergait.engines.mujoco.simulation import Simulation
 from evergait.engines.mujoco.tasks import RULES
-from evergait.policy import Network
+from evergait.policy import ActiveLayer, Network
 from evergait.tasks import Task, spaces
 from evergait.tasks.quiet import quiet
 from evergait.workers.bench import generation, survivor
-
-LINEAR, RELU, TANH = 0, 1, 2
 
 
 def request(task: Task, n_rows: int, horizon: int, width: int) -> Episodes:
@@ -37,10 +35,10 @@ def request(task: Task, n_rows: int, horizon: int, width: int) -> Episodes:
     known = spaces(task)
     sizes = [known.n_observations, width, width, known.n_actions]
     layers, offset = [], 0
-    for (n_in, n_out), activation in zip(itertools.pairwise(sizes), (LINEAR, RELU, TANH), strict=True):
-        layers.append((offset, offset + n_in * n_out, n_in, n_out, activation))
+    for (n_in, n_out), activation in zip(itertools.pairwise(sizes), ("linear", "relu", "tanh"), strict=True):
+        layers.append(ActiveLayer(offset, offset + n_in * n_out, n_in, n_out, activation))
         offset += (n_in + 1) * n_out
-    network = Network(np.array(layers, np.int64), known.action_middle, known.action_half_range)
+    network = Network(tuple(layers), known.action_middle, known.action_half_range)
     theta = 0.05 * np.random.default_rng(0).standard_normal(offset).astype(np.float32)
     rows = np.arange(n_rows, dtype=np.uint32)
     sign = np.where(rows % 2, -1.0, 1.0).astype(np.float32)

@@ -25,44 +25,53 @@ static void accumulate(NoiseKey key, const uint32_t* pairs, const double* weight
   accumulate_noise(key, pairs, weights, n_pairs, begin, end, gradient);
 }
 
-static int64_t size(const Layer* layers, int n_layers) { return packed_size(layers, n_layers); }
+static int64_t size(const Network& network) { return packed_size(network); }
 
-static void pack(const Layer* layers, int n_layers, const float* theta, float scale, NoiseKey key, uint32_t pair,
-                 float* packed) {
-  pack_candidate(layers, n_layers, theta, scale, key, pair, packed);
+static void pack(const Network& network, const float* theta, float scale, NoiseKey key, uint32_t pair, float* packed) {
+  pack_candidate(network, theta, scale, key, pair, packed);
 }
 
-static void act(const Layer* layers, int n_layers, Surround surround, const float* packed, const double* observation,
-                float* action) {
-  policy_action(layers, n_layers, surround, packed, observation, action);
+static Status act(const Network& network, const float* packed, const double* observations, int64_t n_rows,
+                  float* actions) {
+  const int64_t n_in = network.layers[0].n_in, n_out = network.layers[network.n_layers - 1].n_out;
+  const int64_t n_packed = packed_size(network);
+  float* scratch = allocate<float>(scratch_size(network));
+  if (!scratch) return kNoMemory;
+  for (int64_t row = 0; row < n_rows; row++)
+    policy_action(network, packed + row * n_packed, observations + row * n_in, scratch, actions + row * n_out);
+  free(scratch);
+  return kDone;
 }
 
-static int64_t room(const Layer* layers, int n_layers) { return pass_size(layers, n_layers); }
-
-static void outputs(const Layer* layers, int n_layers, Surround surround, const double* theta,
-                    const double* observations, int64_t n_rows, double* memory, double* out) {
-  const Pass pass = start_pass(layers, n_layers, theta, memory);
-  const int64_t n_in = layers[0].n_in, n_out = layers[n_layers - 1].n_out;
+static Status outputs(const Network& network, const double* theta, const double* observations, int64_t n_rows,
+                      double* out) {
+  const int64_t n_in = network.layers[0].n_in, n_out = network.layers[network.n_layers - 1].n_out;
+  const Pass pass = start_pass(network, theta);
+  if (!pass.weights) return kNoMemory;
   for (int64_t row = 0; row < n_rows; row++) {
-    const double* y = forward(layers, n_layers, surround, theta, observations + row * n_in, pass);
+    const double* y = forward(network, theta, observations + row * n_in, pass);
     for (int64_t i = 0; i < n_out; i++) out[row * n_out + i] = y[i];
   }
+  free(pass.weights);
+  return kDone;
 }
 
-static void pull_back(const Layer* layers, int n_layers, Surround surround, const double* theta,
-                      const double* observations, const double* cotangents, int64_t n_rows, bool squared,
-                      double* memory, double* gradient) {
-  const Pass pass = start_pass(layers, n_layers, theta, memory);
-  const int64_t n_in = layers[0].n_in, n_out = layers[n_layers - 1].n_out;
+static Status pull_back(const Network& network, const double* theta, const double* observations,
+                        const double* cotangents, int64_t n_rows, bool squared, double* gradient) {
+  const int64_t n_in = network.layers[0].n_in, n_out = network.layers[network.n_layers - 1].n_out;
+  const Pass pass = start_pass(network, theta);
+  if (!pass.weights) return kNoMemory;
   for (int64_t row = 0; row < n_rows; row++) {
-    forward(layers, n_layers, surround, theta, observations + row * n_in, pass);
+    forward(network, theta, observations + row * n_in, pass);
     if (squared)
-      backward<true>(layers, n_layers, theta, cotangents + row * n_out, pass, gradient);
+      backward<true>(network, theta, cotangents + row * n_out, pass, gradient);
     else
-      backward<false>(layers, n_layers, theta, cotangents + row * n_out, pass, gradient);
+      backward<false>(network, theta, cotangents + row * n_out, pass, gradient);
   }
+  free(pass.weights);
+  return kDone;
 }
 
-extern const Kernels kernels = {words, normals, accumulate, size, pack, act, room, outputs, pull_back};
+extern const Kernels kernels = {words, normals, accumulate, size, pack, act, outputs, pull_back};
 
 }  // namespace evergait::EVERGAIT_ISA

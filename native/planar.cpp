@@ -4,9 +4,10 @@
 namespace evergait::EVERGAIT_ISA {
 
 template <int W>
-static void step_rows(const StepJob& job) {
-  Physics<W>* physics = open_physics<W>(job.options);
-  const PlanarModel& m = physics->model;
+static Status step_rows(const StepJob& job) {
+  Physics<W> physics = open_physics<W>(job.options);
+  if (!physics.stepper) return kNoMemory;
+  const PlanarModel& m = physics.model;
   State<W> state;
   Lanes<W> applied[kMaxDof];
   for (int64_t first = job.begin; first < job.end; first += W) {
@@ -19,7 +20,7 @@ static void step_rows(const StepJob& job) {
       }
       apply_control<W>(m, job.control + row * m.n_actuators, lane, applied);
     }
-    physics->advance(state, applied, job.n_frames);
+    physics.advance(state, applied, job.n_frames);
     for (int lane = 0; lane < W && first + lane < job.end; ++lane) {
       const int64_t row = first + lane;
       for (int i = 0; i < m.n_dof; ++i) {
@@ -29,22 +30,23 @@ static void step_rows(const StepJob& job) {
     }
   }
   close_physics(physics);
+  return kDone;
 }
 
 // As many lanes as a register holds; the baseline also has single lanes. More widths per instruction set would serve
 // tests alone and double the time to compile.
 constexpr bool kHasSingle = kNativeLanes == 2;
 
-static void step(const StepJob& job) {
+static Status step(const StepJob& job) {
   if constexpr (kHasSingle)
     if (job.options.n_lanes == 1) return step_rows<1>(job);
-  step_rows<kNativeLanes>(job);
+  return step_rows<kNativeLanes>(job);
 }
 
-static void episodes(const EpisodeJob& job) {
+static Status episodes(const EpisodeJob& job) {
   if constexpr (kHasSingle)
     if (job.options.n_lanes == 1) return run_episodes<1>(job);
-  run_episodes<kNativeLanes>(job);
+  return run_episodes<kNativeLanes>(job);
 }
 
 extern const PlanarKernels planar_kernels = {step, episodes, kHasSingle ? 1 : kNativeLanes, kNativeLanes};

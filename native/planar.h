@@ -2,13 +2,14 @@
 #pragma once
 
 #include "kernels.h"
+#include "planar/model.h"
 
 namespace evergait {
 
 struct PlanarOptions {
-  const double* description;  // see planar/model.h
-  int n_lanes;                // fewest_lanes or native_lanes below; 0: the latter
-  bool any_tree;              // do not use code specialised for Gymnasium's robots (for tests: it must not matter)
+  const PlanarModel* model;
+  int n_lanes;    // fewest_lanes or native_lanes below; 0: the latter
+  bool any_tree;  // do not use code specialised for Gymnasium's robots (for tests: it must not matter)
 };
 
 struct StepJob {
@@ -39,9 +40,7 @@ struct TaskRules {
 struct EpisodeJob {
   PlanarOptions options;
   TaskRules rules;
-  const Layer* layers;
-  int n_layers;
-  Surround surround;
+  Network network;
   const float* theta;
   float sigma;
   NoiseKey noise;
@@ -61,8 +60,8 @@ struct EpisodeJob {
 };
 
 struct PlanarKernels {
-  void (*step)(const StepJob&);
-  void (*episodes)(const EpisodeJob&);
+  Status (*step)(const StepJob&);
+  Status (*episodes)(const EpisodeJob&);
   int fewest_lanes, native_lanes;
 };
 

@@ -1,15 +1,123 @@
-// The planar engine as Python sees it; like module.cpp, it trusts its arguments and lets go of the GIL.
+// The planar engine: steps, and whole episodes.
 #include "planar.h"
 
-#include <nanobind/stl/optional.h>
-
 #include <cstring>
-#include <optional>
 
-#include "bindings/arrays.h"
-#include "core/threads.h"
+#include "bindings/network.h"
+#include "planar/description.h"
+#include "planar/fields.h"
 
 namespace evergait {
+
+namespace {
+
+// Names of a part's fields in the order of a description, those of parts within it behind a dot.
+struct Names {
+  nb::list names;
+  std::string prefix;
+
+  void add(const std::string& name) { names.append(nb::str((prefix + name).c_str())); }
+  template <class T>
+  void operator()(const char* name, T&) {
+    add(name);
+  }
+  void operator()(const char* name, double (&)[2]) { add(std::string(name) + ".0"), add(std::string(name) + ".1"); }
+  void operator()(const char* name, Softness& s) { inside(name, s); }
+  void operator()(const char* name, Capsule& c) { inside(name, c); }
+  template <class T>
+  void inside(const char* name, T& part) {
+    const std::string kept = prefix;
+    prefix += std::string(name) + ".";
+    each_field(part, *this);
+    prefix = kept;
+  }
+};
+
+template <class T>
+nb::tuple names_of() {
+  T part = {};
+  Names names;
+  each_field(part, names);
+  return nb::tuple(names.names);
+}
+
+nb::dict all_names() {
+  nb::dict names;
+  names["model"] = names_of<PlanarModel>();
+  names["dof"] = names_of<Dof>();
+  names["point"] = names_of<Point>();
+  names["pair"] = names_of<Pair>();
+  names["actuator"] = names_of<Actuator>();
+  names["rules"] = names_of<TaskRules>();
+  return names;
+}
+
+PlanarModel model_of(const In<double, 1>& description) {
+  PlanarModel model;
+  raise_if(read_model(description.data(), int64_t(description.size()), model), "description");
+  return model;
+}
+
+void require_lanes(const PlanarKernels* kernels, int n_lanes) {
+  if (n_lanes != 0 && n_lanes != kernels->fewest_lanes && n_lanes != kernels->native_lanes)
+    refuse("n_lanes", std::to_string(n_lanes),
+           "0, " + std::to_string(kernels->fewest_lanes) + " or " + std::to_string(kernels->native_lanes));
+}
+
+void run_episodes(const PlanarKernels* kernels, nb::handle object) {
+  const Members from(object, "flight");
+  const PlanarModel model = model_of(from.in<double, 1>("description"));
+  EpisodeJob job = {};
+  const auto rules = from.in<double, 1>("rules");
+  raise_if(read_rules(rules.data(), int64_t(rules.size()), model, job.rules), "flight");
+
+  const Members episodes = from.members("episodes");
+  const Candidates rows(episodes);
+  const int64_t n = rows.size(), n_dof = model.n_dof, n_seen = rows.network.n_in();
+  require_range("flight.episodes.network.n_observations", n_seen, observation_size(job.rules, model),
+                observation_size(job.rules, model));
+  require_range("flight.episodes.network.n_actions", rows.network.n_out(), model.n_actuators, model.n_actuators);
+  const auto seed = episodes.in<uint32_t, 1>("seed");
+  const auto position = from.in<double, 2>("position"), velocity = from.in<double, 2>("velocity");
+  const auto returns = from.out<double, 1>("returns");
+  const auto lengths = from.out<int32_t, 1>("lengths");
+  const auto diverged = from.out<uint8_t, 1>("diverged");
+  const auto sums = from.maybe_out<double, 3>("sums"), trace = from.maybe_out<double, 3>("trace");
+  const int64_t limit = from.integer("limit", 1, INT32_MAX - 1);
+  require_shape("flight.episodes.seed", seed, {n});
+  require_shape("flight.position", position, {n, n_dof});
+  require_shape("flight.velocity", velocity, {n, n_dof});
+  require_shape("flight.returns", returns, {n});
+  require_shape("flight.lengths", lengths, {n});
+  require_shape("flight.diverged", diverged, {n});
+  if (sums) require_shape("flight.sums", *sums, {n, 2, n_seen});
+  if (trace) require_shape("flight.trace", *trace, {n, limit + 1, n_dof});
+  const int n_threads = int(from.integer("n_threads", 1, 1 << 16));
+  const int n_lanes = int(from.integer("n_lanes", 0, 64));
+  require_lanes(kernels, n_lanes);
+
+  int64_t next_row = 0;
+  job.options = {&model, n_lanes, from.flag("any_tree")};
+  job.network = rows.network.view();
+  job.theta = rows.theta.data(), job.sigma = rows.sigma, job.noise = rows.noise;
+  job.pair = rows.pair.data(), job.sign = rows.sign.data(), job.seed = seed.data();
+  job.position = position.data(), job.velocity = velocity.data();
+  job.n = n, job.limit = int(limit);
+  job.noise_purpose = uint32_t(from.integer("noise_purpose", 0, UINT32_MAX));
+  job.returns = returns.data(), job.lengths = lengths.data(), job.diverged = diverged.data();
+  job.sums = sums ? sums->data() : nullptr;
+  job.trace = trace ? trace->data() : nullptr;
+  job.next_row = &next_row;
+  Status status;
+  {
+    nb::gil_scoped_release release;
+    const int64_t n_flights = n_threads < n ? n_threads : n;
+    status = parallel(n_flights, 1, n_threads, [&](int64_t, int64_t) { return kernels->episodes(job); });
+  }
+  raise_status(status);
+}
+
+}  // namespace
 
 void bind_planar(nb::module_& m, const char* isa) {
   const PlanarKernels* kernels = &baseline::planar_kernels;
@@ -18,71 +126,37 @@ void bind_planar(nb::module_& m, const char* isa) {
   if (!std::strcmp(isa, "avx512")) kernels = &avx512::planar_kernels;
 #endif
   m.attr("PLANAR_LANES") = nb::make_tuple(kernels->fewest_lanes, kernels->native_lanes);
+  m.attr("PLANAR_FIELDS") = all_names();
+  m.attr("PLANAR_LIMITS") = nb::make_tuple(kMaxDof, kMaxPoints, kMaxPairs, kMaxActuators);
+  m.attr("PLANAR_KINDS") = nb::make_tuple("runner", "walker", "pendulum", "double pendulum");  // enum TaskKind
 
   m.def(
       "planar_step",
-      [kernels](In1<double> description, Out2<double> position, Out2<double> velocity, In2<double> control,
+      [kernels](In<double, 1> description, Out<double, 2> position, Out<double, 2> velocity, In<double, 2> control,
                 int n_frames, int n_threads, int n_lanes, bool any_tree) {
-        nb::gil_scoped_release release;
-        parallel(int64_t(position.shape(0)), 64, n_threads, [&](int64_t begin, int64_t end) {
-          kernels->step({{description.data(), n_lanes, any_tree},
-                         begin,
-                         end,
-                         n_frames,
-                         position.data(),
-                         velocity.data(),
-                         control.data()});
-        });
+        const PlanarModel model = model_of(description);
+        const int64_t n = int64_t(position.shape(0));
+        require_shape("position", position, {n, model.n_dof});
+        require_shape("velocity", velocity, {n, model.n_dof});
+        require_shape("control", control, {n, model.n_actuators});
+        require_range("n_frames", n_frames, 0, INT32_MAX);
+        require_threads(n_threads);
+        require_lanes(kernels, n_lanes);
+        Status status;
+        {
+          nb::gil_scoped_release release;
+          status = parallel(n, 64, n_threads, [&](int64_t begin, int64_t end) {
+            return kernels->step(
+                {{&model, n_lanes, any_tree}, begin, end, n_frames, position.data(), velocity.data(), control.data()});
+          });
+        }
+        raise_status(status);
       },
-      nb::arg("description"), nb::arg("position"), nb::arg("velocity"), nb::arg("control"), nb::arg("n_frames"),
-      nb::arg("n_threads"), nb::arg("n_lanes"), nb::arg("any_tree"));
+      nb::arg("description").noconvert(), nb::arg("position").noconvert(), nb::arg("velocity").noconvert(),
+      nb::arg("control").noconvert(), nb::arg("n_frames"), nb::arg("n_threads"), nb::arg("n_lanes"),
+      nb::arg("any_tree"));
 
-  // rules: the numbers of TaskRules in order.
-  m.def(
-      "planar_episodes",
-      [kernels](In1<double> description, In1<double> rules, In2<int64_t> layers, In1<float> middle,
-                In1<float> half_range, std::optional<In1<double>> mean, std::optional<In1<double>> scale,
-                In1<float> theta, float sigma, uint64_t seed, uint32_t generation, uint32_t purpose, In1<uint32_t> pair,
-                In1<float> sign, In1<uint32_t> row_seed, uint32_t noise_purpose, In2<double> position,
-                In2<double> velocity, int limit, Out1<double> returns, Out1<int32_t> lengths, Out1<uint8_t> diverged,
-                std::optional<Out3<double>> sums, std::optional<Out3<double>> trace, int n_threads, int n_lanes,
-                bool any_tree) {
-        const double* r = rules.data();
-        int64_t next_row = 0;
-        EpisodeJob job = {};
-        job.options = {description.data(), n_lanes, any_tree};
-        job.rules = {int(r[0]),   int(r[1]),    int(r[2]),      r[3] != 0,      r[4],           r[5], r[6],
-                     float(r[7]), {r[8], r[9]}, {r[10], r[11]}, {r[12], r[13]}, {r[14], r[15]}, r[16]};
-        job.layers = reinterpret_cast<const Layer*>(layers.data());
-        job.n_layers = int(layers.shape(0));
-        job.surround = {mean ? mean->data() : nullptr, scale ? scale->data() : nullptr, middle.data(),
-                        half_range.data()};
-        job.theta = theta.data();
-        job.sigma = sigma;
-        job.noise = {seed, generation, purpose};
-        job.pair = pair.data();
-        job.sign = sign.data();
-        job.seed = row_seed.data();
-        job.noise_purpose = noise_purpose;
-        job.position = position.data();
-        job.velocity = velocity.data();
-        job.n = int64_t(position.shape(0));
-        job.limit = limit;
-        job.returns = returns.data();
-        job.lengths = lengths.data();
-        job.diverged = diverged.data();
-        job.sums = sums ? sums->data() : nullptr;
-        job.trace = trace ? trace->data() : nullptr;
-        job.next_row = &next_row;
-        nb::gil_scoped_release release;
-        parallel(n_threads, 1, n_threads, [&](int64_t, int64_t) { kernels->episodes(job); });
-      },
-      nb::arg("description"), nb::arg("rules"), nb::arg("layers"), nb::arg("middle"), nb::arg("half_range"),
-      nb::arg("mean").none(), nb::arg("scale").none(), nb::arg("theta"), nb::arg("sigma"), nb::arg("seed"),
-      nb::arg("generation"), nb::arg("purpose"), nb::arg("pair"), nb::arg("sign"), nb::arg("row_seed"),
-      nb::arg("noise_purpose"), nb::arg("position"), nb::arg("velocity"), nb::arg("limit"), nb::arg("returns"),
-      nb::arg("lengths"), nb::arg("diverged"), nb::arg("sums").none(), nb::arg("trace").none(), nb::arg("n_threads"),
-      nb::arg("n_lanes"), nb::arg("any_tree"));
+  m.def("planar_episodes", [kernels](nb::handle flight) { run_episodes(kernels, flight); }, nb::arg("flight"));
 }
 
 }  // namespace evergait

@@ -8,32 +8,28 @@ namespace evergait::EVERGAIT_ISA {
 
 // What one pass needs: transposed weights of all layers, the values between layers, and two rows of derivatives.
 struct Pass {
+  int64_t width;  // distance between rows of values
   double *weights, *values, *ahead, *behind;
 };
 
-inline int64_t n_weights(const Layer* layers, int n_layers) {
-  int64_t n = 0;
-  for (int l = 0; l < n_layers; l++) n += layers[l].n_in * layers[l].n_out;
-  return n;
-}
-
-inline int64_t pass_size(const Layer* layers, int n_layers) {
-  return n_weights(layers, n_layers) + (n_layers + 3) * int64_t(kMaxWidth);
-}
-
-inline Pass start_pass(const Layer* layers, int n_layers, const double* theta, double* memory) {
-  Pass pass = {memory, memory + n_weights(layers, n_layers), nullptr, nullptr};
-  pass.ahead = pass.values + (n_layers + 1) * int64_t(kMaxWidth);
-  pass.behind = pass.ahead + kMaxWidth;
-  double* transposed = pass.weights;
-  for (int l = 0; l < n_layers; l++) {
-    const Layer& layer = layers[l];
+// Null in `weights` if there is no memory for it; `free(pass.weights)` gives it back.
+inline Pass start_pass(const Network& network, const double* theta) {
+  int64_t n_weights = 0;
+  for (int l = 0; l < network.n_layers; l++) n_weights += network.layers[l].n_in * network.layers[l].n_out;
+  const int64_t width = widest(network);
+  double* const memory = allocate<double>(n_weights + (network.n_layers + 3) * width);
+  if (!memory) return Pass{};
+  double* const values = memory + n_weights;
+  double* const ahead = values + (network.n_layers + 1) * width;
+  double* transposed = memory;
+  for (int l = 0; l < network.n_layers; l++) {
+    const Layer& layer = network.layers[l];
     for (int64_t out = 0; out < layer.n_out; out++)
       for (int64_t in = 0; in < layer.n_in; in++)
         transposed[in * layer.n_out + out] = theta[layer.weight + out * layer.n_in + in];
     transposed += layer.n_in * layer.n_out;
   }
-  return pass;
+  return Pass{width, memory, values, ahead, ahead + width};
 }
 
 // y += a x over n numbers.
@@ -46,15 +42,14 @@ inline void add_squares(double a, const double* __restrict x, int64_t n, double*
 }
 
 // Fills pass.values; the last row is the head's outputs.
-inline const double* forward(const Layer* layers, int n_layers, const Surround& surround, const double* theta,
-                             const double* observation, const Pass& pass) {
+inline const double* forward(const Network& network, const double* theta, const double* observation, const Pass& pass) {
   double *x = pass.values, *y = x;
   const double* weight = pass.weights;
-  for (int64_t i = 0; i < layers[0].n_in; i++)
-    x[i] = surround.mean ? (observation[i] - surround.mean[i]) * surround.scale[i] : observation[i];
-  for (int l = 0; l < n_layers; l++, x = y) {
-    const Layer& layer = layers[l];
-    y = x + kMaxWidth;
+  for (int64_t i = 0; i < network.layers[0].n_in; i++)
+    x[i] = network.mean ? (observation[i] - network.mean[i]) * network.scale[i] : observation[i];
+  for (int l = 0; l < network.n_layers; l++, x = y) {
+    const Layer& layer = network.layers[l];
+    y = x + pass.width;
     for (int64_t out = 0; out < layer.n_out; out++) y[out] = theta[layer.bias + out];
     for (int64_t in = 0; in < layer.n_in; in++, weight += layer.n_out) add_scaled(x[in], weight, layer.n_out, y);
     if (layer.activation == kRelu)
@@ -67,12 +62,13 @@ inline const double* forward(const Layer* layers, int n_layers, const Surround& 
 
 // Adds the derivative of cotangent · outputs by θ, or its square, to the gradient; after `forward`.
 template <bool squared>
-inline void backward(const Layer* layers, int n_layers, const double* theta, const double* cotangent, Pass pass,
+inline void backward(const Network& network, const double* theta, const double* cotangent, Pass pass,
                      double* gradient) {
-  for (int64_t out = 0; out < layers[n_layers - 1].n_out; out++) pass.ahead[out] = cotangent[out];
-  for (int l = n_layers - 1; l >= 0; l--) {
-    const Layer& layer = layers[l];
-    const double *x = pass.values + l * int64_t(kMaxWidth), *y = x + kMaxWidth;
+  const int last = network.n_layers - 1;
+  for (int64_t out = 0; out < network.layers[last].n_out; out++) pass.ahead[out] = cotangent[out];
+  for (int l = last; l >= 0; l--) {
+    const Layer& layer = network.layers[l];
+    const double *x = pass.values + l * pass.width, *y = x + pass.width;
     double* ahead = pass.ahead;
     if (layer.activation == kRelu)
       for (int64_t out = 0; out < layer.n_out; out++) ahead[out] = y[out] > 0.0 ? ahead[out] : 0.0;

@@ -2,28 +2,40 @@
 // inputs in order, for all outputs side by side, so the bits do not depend on the width of the vectors.
 #pragma once
 
+#include "core/memory.h"
 #include "core/noise.h"
 
 namespace evergait::EVERGAIT_ISA {
-
-enum Activation { kLinear = 0, kRelu = 1, kTanh = 2 };
 
 constexpr int kOutputs = 16;  // outputs computed together; a packed layer is padded to a multiple of it
 
 inline int64_t padded(int64_t n_out) { return (n_out + kOutputs - 1) / kOutputs * kOutputs; }
 
 // Floats that a candidate's packed layers take: per layer (n_in + 1, padded n_out), the bias first.
-inline int64_t packed_size(const Layer* layers, int n_layers) {
+inline int64_t packed_size(const Network& network) {
   int64_t size = 0;
-  for (int l = 0; l < n_layers; l++) size += (layers[l].n_in + 1) * padded(layers[l].n_out);
+  for (int l = 0; l < network.n_layers; l++) size += (network.layers[l].n_in + 1) * padded(network.layers[l].n_out);
   return size;
 }
 
+// The widest row of numbers between layers.
+inline int64_t widest(const Network& network) {
+  int64_t width = padded(network.layers[0].n_in);
+  for (int l = 0; l < network.n_layers; l++) {
+    const int64_t n_out = padded(network.layers[l].n_out);
+    width = width < n_out ? n_out : width;
+  }
+  return width;
+}
+
+// Floats that policy_action needs: what goes into a layer and what comes out of it.
+inline int64_t scratch_size(const Network& network) { return 2 * widest(network); }
+
 // Writes θ + scale·ε(pair) of the active layers, transposed and padded with zeros. scale = sign·σ; 0 draws nothing.
-inline void pack_candidate(const Layer* layers, int n_layers, const float* theta, float scale, const NoiseKey& key,
-                           uint32_t pair, float* packed) {
-  for (int l = 0; l < n_layers; l++) {
-    const Layer& layer = layers[l];
+inline void pack_candidate(const Network& network, const float* theta, float scale, const NoiseKey& key, uint32_t pair,
+                           float* packed) {
+  for (int l = 0; l < network.n_layers; l++) {
+    const Layer& layer = network.layers[l];
     const int64_t width = padded(layer.n_out), n_in = layer.n_in;
     float* weight = packed + width;
     for (int64_t i = 0; i < (n_in + 1) * width; i++) packed[i] = 0.0f;
@@ -116,18 +128,20 @@ inline void apply_layer(const Layer& layer, const float* packed, const float* x,
     for (int64_t i = 0; i < layer.n_out; i++) y[i] = hyperbolic_tangent(y[i]);
 }
 
-inline void policy_action(const Layer* layers, int n_layers, const Surround& surround, const float* packed,
-                          const double* observation, float* action) {
-  alignas(64) float buffer[2][kMaxWidth];
-  const int64_t n_observations = layers[0].n_in;
+inline void policy_action(const Network& network, const float* packed, const double* observation, float* scratch,
+                          float* action) {
+  float *x = scratch, *y = scratch + widest(network);
+  const int64_t n_observations = network.layers[0].n_in, n_actions = network.layers[network.n_layers - 1].n_out;
   for (int64_t i = 0; i < n_observations; i++)
-    buffer[0][i] = float(surround.mean ? (observation[i] - surround.mean[i]) * surround.scale[i] : observation[i]);
-  for (int l = 0; l < n_layers; l++) {
-    apply_layer(layers[l], packed, buffer[l % 2], buffer[(l + 1) % 2]);
-    packed += (layers[l].n_in + 1) * padded(layers[l].n_out);
+    x[i] = float(network.mean ? (observation[i] - network.mean[i]) * network.scale[i] : observation[i]);
+  for (int l = 0; l < network.n_layers; l++) {
+    const Layer& layer = network.layers[l];
+    apply_layer(layer, packed, x, y);
+    packed += (layer.n_in + 1) * padded(layer.n_out);
+    float* read = x;
+    x = y, y = read;
   }
-  for (int64_t i = 0; i < layers[n_layers - 1].n_out; i++)
-    action[i] = surround.middle[i] + surround.half_range[i] * buffer[n_layers % 2][i];
+  for (int64_t i = 0; i < n_actions; i++) action[i] = network.middle[i] + network.half_range[i] * x[i];
 }
 
 }  // namespace evergait::EVERGAIT_ISA

@@ -16,15 +16,16 @@ struct Slot {
 template <int W>
 struct Flight {
   const EpisodeJob& job;
-  Physics<W>* physics;
-  float* packed;  // (W, packed size)
+  Physics<W>& physics;
+  float* packed;   // (W, packed size)
+  float* scratch;  // of policy_action
   int64_t packed_floats;
   int n_live;
   State<W> state;
   Lanes<W> applied[kMaxDof];
   Slot slot[W];
 
-  const PlanarModel& model() const { return physics->model; }
+  const PlanarModel& model() const { return physics.model; }
 
   void take_row(int lane) {
     const PlanarModel& m = model();
@@ -44,7 +45,7 @@ struct Flight {
       s.row = -1, --n_live;
       return;
     }
-    pack_candidate(job.layers, job.n_layers, job.theta, job.sigma * job.sign[s.row], job.noise, job.pair[s.row],
+    pack_candidate(job.network, job.theta, job.sigma * job.sign[s.row], job.noise, job.pair[s.row],
                    packed + lane * packed_floats);
   }
 
@@ -60,8 +61,8 @@ struct Flight {
   bool act(int lane) {
     const PlanarModel& m = model();
     Slot& s = slot[lane];
-    alignas(64) double seen[kMaxWidth];
-    const int n_seen = int(job.layers[0].n_in), n_actions = m.n_actuators;
+    double seen[kMaxObservations];
+    const int n_seen = int(job.network.layers[0].n_in), n_actions = m.n_actuators;
     const View at = view(m, state, lane);
     s.x = at.position[0];
     observe(job.rules, m, at, seen);
@@ -77,7 +78,7 @@ struct Flight {
     }
     if (job.trace)
       for (int i = 0; i < m.n_dof; ++i) job.trace[(s.row * (job.limit + 1) + s.elapsed) * m.n_dof + i] = at.position[i];
-    policy_action(job.layers, job.n_layers, job.surround, packed + lane * packed_floats, seen, s.action);
+    policy_action(job.network, packed + lane * packed_floats, seen, scratch, s.action);
     bool finite = true;
     for (int i = 0; i < n_actions; ++i) finite = finite && s.action[i] - s.action[i] == 0.0f;
     apply_control<W>(m, s.action, lane, applied);
@@ -104,7 +105,7 @@ struct Flight {
       for (int lane = 0; lane < W; ++lane)
         while (slot[lane].row >= 0 && !act(lane)) finish(lane, true);
       if (n_live == 0) break;
-      physics->advance(state, applied, job.rules.n_frames);
+      physics.advance(state, applied, job.rules.n_frames);
       for (int lane = 0; lane < W; ++lane)
         if (slot[lane].row >= 0) judge(lane);
     }
@@ -112,17 +113,21 @@ struct Flight {
 };
 
 template <int W>
-void run_episodes(const EpisodeJob& job) {
-  if (job.n == 0) return;
-  Physics<W>* physics = open_physics<W>(job.options);
-  const int64_t floats = packed_size(job.layers, job.n_layers);
-  float* packed = static_cast<float*>(aligned_alloc(64, size_t((floats * 4 * W + 63) / 64 * 64)));
-  void* memory = aligned_alloc(64, (sizeof(Flight<W>) + 63) / 64 * 64);
-  auto* flight = new (memory) Flight<W>{job, physics, packed, floats, 0, {}, {}, {}};
-  flight->run();
-  free(memory);
+Status run_episodes(const EpisodeJob& job) {
+  if (job.n == 0) return kDone;
+  const int64_t floats = packed_size(job.network);
+  Physics<W> physics = open_physics<W>(job.options);
+  float* packed = allocate<float>(W * floats + scratch_size(job.network));
+  Flight<W>* flight = allocate<Flight<W>>(1);
+  const bool ready = physics.stepper && packed && flight;
+  if (ready) {
+    new (flight) Flight<W>{job, physics, packed, packed + W * floats, floats, 0, {}, {}, {}};
+    flight->run();
+  }
+  free(flight);
   free(packed);
   close_physics(physics);
+  return ready ? kDone : kNoMemory;
 }
 
 }  // namespace evergait::EVERGAIT_ISA

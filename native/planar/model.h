@@ -1,18 +1,18 @@
-// The flat description of a planar robot. Python compiles it from an mjModel (engines/planar_model.py) and packs it
-// into one array of doubles; read_model() below and pack() there list the columns in the same order.
+// A planar robot. Python compiles it from an mjModel and passes it as one array of doubles (see description.h).
 //
 // Conventions, all arranged by Python: every hinge turns by +q about the plane's normal and every slide moves along +x
 // or +z (a joint with the opposite axis gets sign = -1 and its position, velocity and torque change sign on the way in
 // and out); the floor's normal is +z; bodies without joints are merged into the body that carries them.
 #pragma once
 
-namespace evergait::EVERGAIT_ISA {
+namespace evergait {
 
 constexpr int kMaxDof = 16;
 constexpr int kMaxPoints = 48;
 constexpr int kMaxPairs = 24;
 constexpr int kMaxPairContacts = 15 * kMaxPairs;  // five places (lanes may differ), each with up to three records
 constexpr int kMaxActuators = 16;
+constexpr int kMaxObservations = 3 * kMaxDof + 1;
 
 enum Kind { kSlideX = 0, kSlideZ = 1, kHinge = 2 };
 
@@ -91,62 +91,4 @@ struct PlanarModel {
   Actuator actuator[kMaxActuators];
 };
 
-struct Reader {
-  const double* at;
-  double number() { return *at++; }
-  int integer() { return static_cast<int>(*at++); }
-};
-
-inline Softness read_softness(Reader& r) {
-  Softness s;
-  s.margin = r.number(), s.stiffness = r.number(), s.damping = r.number();
-  s.d_min = r.number(), s.d_max = r.number(), s.width = r.number(), s.midpoint = r.number(), s.power = r.number();
-  s.weight = r.number();
-  return s;
-}
-
-inline Capsule read_capsule(Reader& r) {
-  Capsule c;
-  c.dof = r.integer();
-  c.x = r.number(), c.z = r.number(), c.axis_x = r.number(), c.axis_z = r.number();
-  c.radius = r.number(), c.length = r.number();
-  return c;
-}
-
-inline void read_model(const double* description, PlanarModel& m) {
-  Reader r{description};
-  m.n_dof = r.integer(), m.n_points = r.integer(), m.n_pairs = r.integer(), m.n_actuators = r.integer();
-  m.runge_kutta = r.integer(), m.implicit_damping = r.integer(), m.fluid = r.integer(), m.dense = r.integer();
-  m.timestep = r.number(), m.gravity_x = r.number(), m.gravity_z = r.number();
-  for (int i = 0; i < m.n_dof; ++i) {
-    Dof& d = m.dof[i];
-    d.kind = r.integer(), d.parent = r.integer();
-    d.sign = r.number(), d.reference = r.number(), d.anchor_x = r.number(), d.anchor_z = r.number();
-    d.subtree_mass = r.number(), d.moment_x = r.number(), d.moment_z = r.number(), d.inertia = r.number();
-    d.armature = r.number(), d.damping = r.number(), d.stiffness = r.number(), d.spring_reference = r.number();
-    d.limited = r.integer(), d.lower = r.number(), d.upper = r.number();
-    d.limit = read_softness(r);
-    d.centre_x = r.number(), d.centre_z = r.number(), d.box_cos = r.number(), d.box_sin = r.number();
-    d.drag_linear = r.number(), d.drag_1 = r.number(), d.drag_2 = r.number();
-    d.drag_spin = r.number(), d.drag_spin_quadratic = r.number();
-    d.first_point = r.integer(), d.n_points = r.integer();
-  }
-  for (int i = 0; i < m.n_points; ++i) {
-    Point& p = m.point[i];
-    p.dof = r.integer(), p.x = r.number(), p.z = r.number(), p.radius = r.number(), p.floor_height = r.number();
-    p.dimension = r.integer(), p.friction = r.number();
-    p.contact = read_softness(r);
-  }
-  for (int i = 0; i < m.n_pairs; ++i) {
-    Pair& p = m.pair[i];
-    p.a = read_capsule(r), p.b = read_capsule(r);
-    p.dimension = r.integer(), p.friction = r.number(), p.reach = r.number();
-    p.contact = read_softness(r);
-  }
-  for (int i = 0; i < m.n_actuators; ++i) {
-    Actuator& a = m.actuator[i];
-    a.dof = r.integer(), a.gain = r.number(), a.limited = r.integer(), a.lower = r.number(), a.upper = r.number();
-  }
-}
-
-}  // namespace evergait::EVERGAIT_ISA
+}  // namespace evergait

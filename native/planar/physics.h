@@ -2,10 +2,9 @@
 // robot.
 #pragma once
 
-#include <stdlib.h>
-
 #include <new>
 
+#include "core/memory.h"
 #include "planar.h"
 #include "planar/stepper.h"
 
@@ -15,42 +14,39 @@ constexpr int kNativeLanes = EVERGAIT_VECTOR_BYTES / 8;
 
 template <int W>
 struct Physics {
-  void* stepper;
+  const PlanarModel& model;
+  void* stepper;  // null if there is no memory for it
   void (*advance_)(void* stepper, State<W>&, const Lanes<W>* applied, int n_frames);
-  PlanarModel model;
 
   void advance(State<W>& state, const Lanes<W>* applied, int n_frames) { advance_(stepper, state, applied, n_frames); }
 };
 
 template <class Tree, int W>
-void use_stepper(Physics<W>& physics) {
+Physics<W> use_stepper(const PlanarModel& model) {
   using S = Stepper<Tree, W>;
-  void* memory = aligned_alloc(64, (sizeof(S) + 63) / 64 * 64);
-  physics.stepper = new (memory) S(physics.model);
-  physics.advance_ = [](void* stepper, State<W>& state, const Lanes<W>* applied, int n_frames) {
-    static_cast<S*>(stepper)->advance(state, applied, n_frames);
-  };
+  S* memory = allocate<S>(1);
+  return {model, memory ? new (memory) S(model) : nullptr,
+          [](void* stepper, State<W>& state, const Lanes<W>* applied, int n_frames) {
+            static_cast<S*>(stepper)->advance(state, applied, n_frames);
+          }};
 }
 
 template <int W>
-Physics<W>* open_physics(const PlanarOptions& options) {
-  auto* physics = static_cast<Physics<W>*>(malloc(sizeof(Physics<W>)));
-  read_model(options.description, physics->model);
+Physics<W> open_physics(const PlanarOptions& options) {
+  const PlanarModel& model = *options.model;
   if constexpr (W == kNativeLanes) {
     if (!options.any_tree) {
-      if (StaticTree<ChainOf5>::matches(physics->model)) return use_stepper<StaticTree<ChainOf5>>(*physics), physics;
-      if (StaticTree<ChainOf6>::matches(physics->model)) return use_stepper<StaticTree<ChainOf6>>(*physics), physics;
-      if (StaticTree<TwoLegs>::matches(physics->model)) return use_stepper<StaticTree<TwoLegs>>(*physics), physics;
+      if (StaticTree<ChainOf5>::matches(model)) return use_stepper<StaticTree<ChainOf5>, W>(model);
+      if (StaticTree<ChainOf6>::matches(model)) return use_stepper<StaticTree<ChainOf6>, W>(model);
+      if (StaticTree<TwoLegs>::matches(model)) return use_stepper<StaticTree<TwoLegs>, W>(model);
     }
   }
-  use_stepper<RuntimeTree>(*physics);
-  return physics;
+  return use_stepper<RuntimeTree, W>(model);
 }
 
 template <int W>
-void close_physics(Physics<W>* physics) {
-  free(physics->stepper);
-  free(physics);
+void close_physics(Physics<W>& physics) {
+  free(physics.stepper);
 }
 
 // Torques of one lane from its controls; a control beyond its range is clamped, as MuJoCo does with a copy.

@@ -1,66 +1,124 @@
-import numpy as np
-from numpy.typing import NDArray
+from typing import Protocol
 
-from evergait.core.arrays import Float32, Float64, Int32, Int64, UInt32
+from evergait.core.arrays import Array, Float32, Float64, UInt32
 
 ISA: str
 MAX_WIDTH: int
+"""Of a layer or an observation."""
+MAX_PARAMETERS: int
 PLANAR_LANES: tuple[int, int]
+"""The fewest robots per vector, and as many as a register holds."""
+PLANAR_FIELDS: dict[str, tuple[str, ...]]
+"""Names of the numbers that describe a robot's parts and a task's rules, in order."""
+PLANAR_LIMITS: tuple[int, int, int, int]
+"""The most degrees of freedom, floor points, capsule pairs and actuators."""
+PLANAR_KINDS: tuple[str, ...]
 
-def words(seed: int, generation: int, purpose: int, index: int, n: int) -> UInt32: ...
-def normals(seed: int, generation: int, purpose: int, index: int, begin: int, end: int) -> Float32: ...
+# Whatever is passed is read by the names of its fields; a wrong name, type or shape raises TypeError or ValueError.
+
+class _Noise(Protocol):
+    @property
+    def seed(self) -> int: ...
+    @property
+    def purpose(self) -> int: ...
+    @property
+    def generation(self) -> int: ...
+    @property
+    def stage(self) -> int: ...
+
+class _Layer(Protocol):
+    @property
+    def weight(self) -> int: ...
+    @property
+    def bias(self) -> int: ...
+    @property
+    def n_in(self) -> int: ...
+    @property
+    def n_out(self) -> int: ...
+    @property
+    def activation(self) -> str: ...
+
+class _Network(Protocol):
+    @property
+    def layers(self) -> tuple[_Layer, ...]: ...
+    @property
+    def action_middle(self) -> Float32: ...
+    @property
+    def action_half_range(self) -> Float32: ...
+    @property
+    def mean(self) -> Float64 | None: ...
+    @property
+    def scale(self) -> Float64 | None: ...
+
+class Network:
+    def __init__(self, network: _Network) -> None: ...
+    @property
+    def packed_size(self) -> int: ...
+
+class _HasNative(Protocol):
+    @property
+    def native(self) -> Network: ...
+
+class _Candidates(Protocol):
+    @property
+    def network(self) -> _HasNative: ...
+    @property
+    def theta(self) -> Float32: ...
+    @property
+    def sigma(self) -> float: ...
+    @property
+    def noise(self) -> _Noise: ...
+    @property
+    def pair(self) -> UInt32: ...
+    @property
+    def sign(self) -> Float32: ...
+
+class _Episodes(_Candidates, Protocol):
+    @property
+    def seed(self) -> UInt32: ...
+
+class _Flight(Protocol):
+    @property
+    def description(self) -> Float64: ...
+    @property
+    def rules(self) -> Float64: ...
+    @property
+    def episodes(self) -> _Episodes: ...
+    @property
+    def noise_purpose(self) -> int: ...
+    @property
+    def position(self) -> Float64: ...
+    @property
+    def velocity(self) -> Float64: ...
+    @property
+    def limit(self) -> int: ...
+    @property
+    def returns(self) -> Float64: ...
+    @property
+    def lengths(self) -> Array: ...
+    @property
+    def diverged(self) -> Array: ...
+    @property
+    def sums(self) -> Float64 | None: ...
+    @property
+    def trace(self) -> Float64 | None: ...
+    @property
+    def n_threads(self) -> int: ...
+    @property
+    def n_lanes(self) -> int: ...
+    @property
+    def any_tree(self) -> bool: ...
+
+def words(noise: _Noise, index: int, n: int) -> UInt32: ...
+def normals(noise: _Noise, index: int, begin: int, end: int) -> Float32: ...
 def accumulate_noise(
-    seed: int,
-    generation: int,
-    purpose: int,
-    pairs: UInt32,
-    weights: Float64,
-    begin: int,
-    end: int,
-    gradient: Float64,
-    n_threads: int,
+    noise: _Noise, pairs: UInt32, weights: Float64, begin: int, end: int, gradient: Float64, n_threads: int
 ) -> None: ...
-def packed_size(layers: Int64) -> int: ...
-def pack_candidates(
-    layers: Int64,
-    theta: Float32,
-    sigma: float,
-    seed: int,
-    generation: int,
-    purpose: int,
-    pairs: UInt32,
-    signs: Float32,
-    packed: Float32,
-    n_threads: int,
-) -> None: ...
-def act(
-    layers: Int64,
-    middle: Float32,
-    half_range: Float32,
-    mean: Float64 | None,
-    scale: Float64 | None,
-    packed: Float32,
-    observations: Float64,
-    actions: Float32,
-    n_threads: int,
-) -> None: ...
-def outputs(
-    layers: Int64,
-    mean: Float64 | None,
-    scale: Float64 | None,
-    theta: Float64,
-    observations: Float64,
-    outputs: Float64,
-) -> None: ...
+def pack_candidates(candidates: _Candidates, packed: Float32, n_threads: int) -> None: ...
+def act(network: Network, packed: Float32, observations: Float64, actions: Float32, n_threads: int) -> None: ...
+def outputs(network: Network, theta: Float64, observations: Float64, outputs: Float64) -> None: ...
 def pull_back(
-    layers: Int64,
-    mean: Float64 | None,
-    scale: Float64 | None,
-    theta: Float64,
-    observations: Float64,
-    cotangents: Float64,
-    squared: bool,
-    gradient: Float64,
+    network: Network, theta: Float64, observations: Float64, cotangents: Float64, squared: bool, gradient: Float64
 ) -> None: ...
 def planar_step(
     description: Float64,
@@ -72,32 +130,4 @@ def planar_step(
     n_lanes: int,
     any_tree: bool,
 ) -> None: ...
-def planar_episodes(
-    description: Float64,
-    rules: Float64,
-    layers: Int64,
-    middle: Float32,
-    half_range: Float32,
-    mean: Float64 | None,
-    scale: Float64 | None,
-    theta: Float32,
-    sigma: float,
-    seed: int,
-    generation: int,
-    purpose: int,
-    pair: UInt32,
-    sign: Float32,
-    row_seed: UInt32,
-    noise_purpose: int,
-    position: Float64,
-    velocity: Float64,
-    limit: int,
-    returns: Float64,
-    lengths: Int32,
-    diverged: NDArray[np.uint8],
-    sums: Float64 | None,
-    trace: Float64 | None,
-    n_threads: int,
-    n_lanes: int,
-    any_tree: bool,
-) -> None: ...
+def planar_episodes(flight: _Flight) -> None: ...

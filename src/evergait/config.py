@@ -135,7 +135,7 @@ class Config:
         for task in (*self.stream_tasks, *map(parse_task, self.tasks)):
             trust(task)  # whoever trains a config trusts the modules that its tasks name
         policy = self.build_policy()
-        assert policy.n_parameters  # noqa: S101 - asks Gymnasium for every task's spaces, which refuses what has none
+        policy.check()  # asks Gymnasium for every task's spaces, which refuses what has none
         names = [task.name for task in policy.tasks]
         for name, factor in self.healthy_bonus.items():
             if name not in names and not is_registered(parse_task(name)):  # a preset may speak of more than this stream

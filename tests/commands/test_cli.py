@@ -116,17 +116,12 @@ def test_export_is_read_without_evergait(trained: Path, tmp_path: Path, capsys: 
     exec(code, space)  # noqa: S102 - the documentation's own example
     run = Run.load(trained)
     observation = np.random.default_rng(0).normal(size=10)
-    from evergait import _native
     from evergait.tasks import Task
 
     network = run.policy.network(Task("Reacher-v5"))
-    packed = np.zeros((1, _native.packed_size(network.layers)), np.float32)
-    one = np.zeros(1, np.uint32), np.zeros(1, np.float32)
-    _native.pack_candidates(network.layers, run.theta, 0.0, 0, 0, 0, *one, packed, 1)
-    actions = np.zeros((1, 2), np.float32)
-    edges = network.action_middle, network.action_half_range
-    _native.act(network.layers, *edges, None, None, packed, observation[None], actions, 1)
-    np.testing.assert_allclose(space["act"](observation), actions[0], atol=1e-5)  # type: ignore[operator]
+    outputs = network.outputs(run.theta.astype(np.float64), observation[None])[0]
+    action = network.action_middle + network.action_half_range * outputs
+    np.testing.assert_allclose(space["act"](observation), action, atol=1e-5)  # type: ignore[operator]
 
 
 def test_version_is_one_line_and_help_knows_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,7 +49,7 @@ def test_reference_gives_the_published_vectors(counter: list[int], key: list[int
 
 
 def test_core_gives_the_published_vector_of_zeros() -> None:
-    assert _native.words(0, 0, 0, 0, 4).tolist() == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+    assert _native.words(Noise(0, 0), 0, 4).tolist() == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
 
 
 @given(
@@ -60,7 +60,8 @@ def test_core_gives_the_published_vector_of_zeros() -> None:
     n=st.integers(1, 300),
 )
 def test_words_equal_the_reference(seed: int, generation: int, purpose: int, index: int, n: int) -> None:
-    words = _native.words(seed, generation, purpose, index, n).tolist()
+    noise = Noise(seed, purpose % 256, generation, purpose // 256)
+    words = _native.words(noise, index, n).tolist()
     key = [seed & 0xFFFFFFFF, seed >> 32]
     expected = [philox([j // 4, index, generation, purpose], key)[j % 4] for j in range(n)]
     assert words == expected
@@ -99,7 +100,7 @@ def test_uniform_lies_in_the_unit_interval() -> None:
 def test_gradient_is_the_sum_over_pairs_in_order(n_threads: int) -> None:
     pairs, weights = np.array([3, 0, 9], np.uint32), np.array([0.3, -1.5, 2.0])
     noise, gradient = Noise(5, PERTURBATION, 2), np.zeros(700)
-    _native.accumulate_noise(*noise.words, pairs, weights, 10, 650, gradient, n_threads)
+    _native.accumulate_noise(noise, pairs, weights, 10, 650, gradient, n_threads)
     expected = np.zeros(700)
     for pair, weight in zip(pairs, weights, strict=True):
         expected[10:650] += weight * noise.normals(int(pair), 10, 650).astype(np.float64)
@@ -108,22 +109,28 @@ def test_gradient_is_the_sum_over_pairs_in_order(n_threads: int) -> None:
 
 def test_every_instruction_set_gives_the_same_bits() -> None:
     code = """
+from types import SimpleNamespace
 import numpy as np
 from evergait import _native as native
-layers = np.array([[0, 704, 11, 64, 2], [768, 4864, 64, 64, 1], [4928, 5120, 64, 3, 2]], np.int64)
-theta = native.normals(3, 0, 0, 0, 0, 5200)
-packed = np.zeros((9, native.packed_size(layers)), np.float32)
-signs = np.array([1, -1, 0] * 3, np.float32)
-native.pack_candidates(layers, theta, 0.1, 5, 1, 0, np.arange(9, dtype=np.uint32), signs, packed, 2)
-observations = native.normals(4, 0, 0, 0, 0, 99).astype(float).reshape(9, 11)
+from evergait.core.random import Noise
+from evergait.policy import ActiveLayer, Network
+layers = (
+    ActiveLayer(0, 704, 11, 64, "tanh"), ActiveLayer(768, 4864, 64, 64, "relu"), ActiveLayer(4928, 5120, 64, 3, "tanh")
+)
+network = Network(layers, np.zeros(3, np.float32), np.ones(3, np.float32))
+theta = Noise(3, 0).normals(0, 0, 5200)
+packed = np.zeros((9, network.native.packed_size), np.float32)
+signs, pairs = np.array([1, -1, 0] * 3, np.float32), np.arange(9, dtype=np.uint32)
+rows = SimpleNamespace(network=network, theta=theta, sigma=0.1, noise=Noise(5, 0, 1), pair=pairs, sign=signs)
+native.pack_candidates(rows, packed, 2)
+observations = Noise(4, 0).normals(0, 0, 99).astype(float).reshape(9, 11)
 actions = np.zeros((9, 3), np.float32)
-ends = np.zeros(3, np.float32), np.ones(3, np.float32)
-native.act(layers, *ends, None, None, packed, observations, actions, 2)
+native.act(network.native, packed, observations, actions, 2)
 gradient = np.zeros(5200)
-native.accumulate_noise(1, 2, 3, np.arange(50, dtype=np.uint32), np.linspace(-1, 1, 50), 0, 5200, gradient, 2)
+native.accumulate_noise(Noise(1, 3, 2), np.arange(50, dtype=np.uint32), np.linspace(-1, 1, 50), 0, 5200, gradient, 2)
 slopes = np.zeros(5200)
 for squared in (False, True):
-    native.pull_back(layers, None, None, theta.astype(float), observations, actions.astype(float), squared, slopes)
+    slopes += network.pull_back(theta.astype(float), observations, actions.astype(float), squared)
 import hashlib
 parts = b"".join(part.tobytes() for part in (theta, packed, actions, gradient, slopes))
 print(native.ISA, hashlib.sha256(parts).hexdigest())

@@ -8,10 +8,8 @@ import pytest
 
 from evergait.core.random import PERTURBATION, Noise
 from evergait.engines import Episodes
-from evergait.policy import Network
+from evergait.policy import ActiveLayer, Network
 from evergait.tasks import parse_task, spaces
-
-LINEAR, RELU, TANH = range(3)
 
 
 def make_episodes(task: str, n_rows: int = 12, sigma: float = 0.1, **changes: object) -> Episodes:
@@ -19,15 +17,15 @@ def make_episodes(task: str, n_rows: int = 12, sigma: float = 0.1, **changes: ob
     known = spaces(parse_task(task))
     sizes = [known.n_observations, 8, known.n_actions]
     layers, offset = [], 0
-    for (n_in, n_out), activation in zip(itertools.pairwise(sizes), (RELU, TANH), strict=True):
-        layers.append((offset, offset + n_in * n_out, n_in, n_out, activation))
+    for (n_in, n_out), activation in zip(itertools.pairwise(sizes), ("relu", "tanh"), strict=True):
+        layers.append(ActiveLayer(offset, offset + n_in * n_out, n_in, n_out, activation))
         offset += (n_in + 1) * n_out
     around = known.action_middle, known.action_half_range, known.discrete, known.discrete_start
     theta = 0.3 * np.random.default_rng(1).standard_normal(offset).astype(np.float32)
     rows = np.arange(n_rows, dtype=np.uint32)
     values = {
         "task": parse_task(task),
-        "network": Network(np.array(layers, np.int64), *around),
+        "network": Network(tuple(layers), *around),
         "theta": theta,
         "sigma": sigma,
         "noise": Noise(3, PERTURBATION, generation=2),

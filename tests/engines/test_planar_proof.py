@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from planar_reference import TASKS, environment
 
@@ -14,7 +13,8 @@ from evergait.tasks import Task
 
 ROOT = Path(__file__).parents[2]
 FLAGS = ["-std=c++17", "-ffp-contract=off", "-fno-math-errno", "-Wno-psabi", "-I", str(ROOT / "native")]
-SOURCES = [str(ROOT / "tests" / "native" / "fuzz_planar.cpp"), str(ROOT / "native" / "planar.cpp")]
+NAMES = ("tests/native/fuzz_planar.cpp", "native/planar.cpp", "native/planar/description.cpp")
+SOURCES = [str(ROOT / name) for name in NAMES]
 
 
 @pytest.mark.prove
@@ -34,7 +34,7 @@ def test_where_the_time_goes() -> None:
 
 def describe(folder: Path, name: str) -> list[str]:
     model = compile_model(environment(Task(name)).model)
-    np.pad(model.description, (0, 100_000 - len(model.description))).tofile(folder / name)
+    model.description.tofile(folder / name)
     return [str(folder / name), str(model.n_dofs), str(model.n_actuators)]
 
 

@@ -131,8 +131,8 @@ def test_wild_weights_are_flagged_and_nothing_else(
     monkeypatch.chdir(tmp_path)
     asked = episodes(task, n_rows=3, sigma=0.0)
     theta = asked.theta.copy()
-    theta[asked.network.layers[-1, 1]] = np.nan if np.isnan(poison) else poison
-    theta[asked.network.layers[0, 1] :] = poison
+    theta[asked.network.layers[-1].bias] = np.nan if np.isnan(poison) else poison
+    theta[asked.network.layers[0].bias :] = poison
     outcome = engine.run(dataclasses.replace(asked, theta=theta), 2)
     assert outcome.diverged.all() or np.isinf(poison)
     assert np.isnan(outcome.returns[outcome.diverged]).all()

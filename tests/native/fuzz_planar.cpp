@@ -1,15 +1,13 @@
 // Steps robots from wild states, for the address and undefined-behaviour sanitizers; and prints a hash of what came
 // out, which must not depend on the compiler, the machine or the number of lanes.
 //
-//   g++ -std=c++17 -O1 -g -ffp-contract=off -fsanitize=address,undefined -I native tests/native/fuzz_planar.cpp
-//   native/planar.cpp
-//   ./a.out description.bin n_dofs n_actuators n_rows n_rounds n_lanes
+// ./a.out description.bin n_dofs n_actuators n_rows n_rounds n_lanes
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
-#include "planar_kernels.h"
+#include "planar/description.h"
 
 using namespace evergait;
 
@@ -34,8 +32,11 @@ int main(int argc, char** argv) {
   const int n_dofs = atoi(argv[2]), n_actuators = atoi(argv[3]), n_rows = atoi(argv[4]), n_rounds = atoi(argv[5]);
   std::vector<double> description(100000);
   FILE* file = fopen(argv[1], "rb");
-  if (!file || !fread(description.data(), 8, description.size(), file)) return 2;
+  if (!file) return 2;
+  const size_t n_numbers = fread(description.data(), 8, description.size(), file);
   fclose(file);
+  static PlanarModel model;
+  if (read_model(description.data(), int64_t(n_numbers), model)) return 2;
   std::vector<double> position(n_rows * n_dofs), velocity(n_rows * n_dofs), control(n_rows * n_actuators);
   uint64_t hash = 1469598103934665603u;
   long n_finite = 0;
@@ -44,13 +45,8 @@ int main(int argc, char** argv) {
     for (double& x : velocity) x = wild(10.0);
     for (double& x : control) x = wild(1.5);
     for (int step = 0; step < 10; ++step) {
-      baseline::planar_kernels.step({{description.data(), atoi(argv[6]), round % 2 == 1},
-                                     0,
-                                     n_rows,
-                                     4,
-                                     position.data(),
-                                     velocity.data(),
-                                     control.data()});
+      baseline::planar_kernels.step(
+          {{&model, atoi(argv[6]), round % 2 == 1}, 0, n_rows, 4, position.data(), velocity.data(), control.data()});
       for (const std::vector<double>* part : {&position, &velocity})
         for (double x : *part) {
           uint64_t bits = 0;

@@ -7,7 +7,8 @@ from evergait import _native
 from evergait.core.arrays import Float32, Float64
 from evergait.core.errors import EvergaitError
 from evergait.core.random import PERTURBATION, Noise
-from evergait.policy import Activation, Policy, PolicyConfig, Statistics
+from evergait.engines import Episodes
+from evergait.policy import Activation, ActiveLayer, Network, Policy, PolicyConfig, Statistics
 from evergait.tasks import Task, spaces
 
 HOPPER, SWIMMER, WALKER = Task("Hopper-v5"), Task("Swimmer-v5"), Task("Walker2d-v5")
@@ -27,13 +28,12 @@ def reference_action(policy: Policy, theta: Float32, task: Task, observation: Fl
 def act(policy: Policy, theta: Float32, task: Task, observations: Float64, sigma: float = 0.0, sign: float = 0.0):
     network = policy.network(task)
     n = len(observations)
-    packed = np.zeros((n, _native.packed_size(network.layers)), np.float32)
+    packed = np.zeros((n, network.native.packed_size), np.float32)
     pairs, signs = np.arange(n, dtype=np.uint32), np.full(n, sign, np.float32)
-    words = Noise(3, PERTURBATION, 1).words
-    _native.pack_candidates(network.layers, theta, sigma, *words, pairs, signs, packed, 2)
+    rows = Episodes(task, network, theta, sigma, Noise(3, PERTURBATION, 1), pairs, signs, seed=pairs)
+    _native.pack_candidates(rows, packed, 2)
     actions = np.zeros((n, network.n_actions), np.float32)
-    edges = network.action_middle, network.action_half_range
-    _native.act(network.layers, *edges, network.mean, network.scale, packed, observations, actions, 2)
+    _native.act(network.native, packed, observations, actions, 2)
     return actions
 
 
@@ -51,10 +51,10 @@ def test_network_equals_numpy(heads: str, activation: Activation, hidden: tuple[
 
 
 def test_tanh_is_right_over_its_whole_range() -> None:
-    layers = np.array([[0, 1, 1, 1, 2]], np.int64)  # one weight, one bias, one input, one output, tanh
+    one = np.ones(1, np.float32)
+    network = Network((ActiveLayer(weight=0, bias=1, n_in=1, n_out=1, activation="tanh"),), one, one)
     x = np.concatenate([np.linspace(-25, 25, 200_001), np.linspace(-2, 2, 200_001), np.geomspace(1e-12, 1, 10_001)])
-    found = np.zeros((len(x), 1))
-    _native.outputs(layers, None, None, np.array([1.0, 0.0]), x[:, None], found)
+    found = network.outputs(np.array([1.0, 0.0]), x[:, None])
     np.testing.assert_allclose(found[:, 0], np.tanh(x), rtol=2e-13, atol=0)
 
 

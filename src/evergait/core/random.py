@@ -33,11 +33,6 @@ class Noise:
     generation: int = 0
     stage: int = 0
 
-    @property
-    def words(self) -> tuple[int, int, int]:
-        """(key, generation, stage·256 + purpose), as the native core takes them."""
-        return self.seed, self.generation, self.stage * 256 + self.purpose
-
     def normals(self, index: int, begin: int, end: int) -> Float32:
         """Normals `begin` to `end` at an index.
 
@@ -45,12 +40,11 @@ class Noise:
         >>> bool((noise.normals(3, 0, 8)[5:] == noise.normals(3, 5, 8)).all())
         True
         """
-        return _native.normals(*self.words, index, begin, end)
+        return _native.normals(self, index, begin, end)
 
     def integers(self, n: int, index: int = 0) -> UInt32:
         """The first n 32-bit words at an index, for use as seeds."""
-        key, generation, last = self.words
-        return _native.words(key, generation, last, index, n)
+        return _native.words(self, index, n)
 
 
 def layer_index(name: str) -> int:

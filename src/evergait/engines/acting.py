@@ -7,14 +7,13 @@ import numpy as np
 from evergait import _native
 from evergait.core.arrays import Float32, Float64
 from evergait.core.random import PERTURBATION, Noise
-from evergait.policy import Network
+from evergait.policy import Candidates, Network
 
 
 def act(network: Network, packed: Float32, observation: Float64) -> Float32:
     """Outputs of the head for one observation."""
     out = np.empty(network.n_actions, np.float32)
-    around = network.action_middle, network.action_half_range, network.mean, network.scale
-    _native.act(network.layers, *around, packed, observation[np.newaxis], out[np.newaxis], 1)
+    _native.act(network.native, packed, observation[np.newaxis], out[np.newaxis], 1)
     return out
 
 
@@ -33,9 +32,9 @@ class Acting:
     @staticmethod
     def of(network: Network, theta: Float32) -> "Acting":
         """With these parameters."""
-        packed = np.empty((1, _native.packed_size(network.layers)), np.float32)
+        packed = np.empty((1, network.native.packed_size), np.float32)
         one, none = np.zeros(1, np.uint32), np.zeros(1, np.float32)
-        _native.pack_candidates(network.layers, theta, 0.0, *Noise(0, PERTURBATION).words, one, none, packed, 1)
+        _native.pack_candidates(Candidates(network, theta, 0.0, Noise(0, PERTURBATION), one, none), packed, 1)
         return Acting(network, packed)
 
     def __call__(self, observation: Float64) -> Float32 | int:

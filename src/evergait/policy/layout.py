@@ -14,14 +14,12 @@ from typing import Literal
 import numpy as np
 
 from evergait import _native
-from evergait.core.arrays import Array, Float32, Float64, Int32, Int64
+from evergait.core.arrays import Float32, Float64, Int32
 from evergait.core.data import require
-from evergait.core.errors import EvergaitError
 from evergait.core.random import INITIAL_WEIGHTS, Noise, layer_index, uniform
+from evergait.policy.network import Activation, ActiveLayer, Network
 from evergait.tasks import Task, spaces
 
-Activation = Literal["linear", "relu", "tanh"]
-ACTIVATIONS: tuple[Activation, ...] = ("linear", "relu", "tanh")  # positions are the native core's codes
 Part = Literal["active", "shared", "own", "all"]
 
 
@@ -75,51 +73,6 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Network:
-    """The layers of θ that are active for one task, and what surrounds them: all that an engine needs."""
-
-    layers: Int64
-    """(n_layers, 5): offset of the weight (n_out, n_in) in θ, offset of the bias, n_in, n_out, activation code."""
-    action_middle: Float32
-    action_half_range: Float32
-    discrete: bool = False
-    discrete_start: int = 0
-    mean: Float64 | None = None
-    """Observation normalisation: (observation − mean) · scale, in float64, before the cast to float32."""
-    scale: Float64 | None = None
-
-    @property
-    def n_observations(self) -> int:
-        """Size of the observation."""
-        return int(self.layers[0, 2])
-
-    @property
-    def n_actions(self) -> int:
-        """Outputs of the head that this task uses."""
-        return int(self.layers[-1, 3])
-
-    def outputs(self, theta: Float64, observations: Array) -> Float64:
-        """(n, n_actions) of the head in float64, in [−1, 1] with tanh: not yet stretched to the action bounds."""
-        self._check(observations)
-        out = np.empty((len(observations), self.n_actions))
-        _native.outputs(self.layers, self.mean, self.scale, theta, observations.astype(np.float64), out)
-        return out
-
-    def pull_back(self, theta: Float64, observations: Array, cotangents: Float64, squared: bool = False) -> Float64:
-        """(n_parameters,) Σ over rows of ∂(cotangent · outputs)/∂θ, or of its squares: back-propagation."""
-        self._check(observations)
-        gradient = np.zeros(len(theta))
-        seen = observations.astype(np.float64)
-        _native.pull_back(self.layers, self.mean, self.scale, theta, seen, cotangents, squared, gradient)
-        return gradient
-
-    def _check(self, observations: Array) -> None:
-        if observations.ndim != 2 or observations.shape[1] != self.n_observations:
-            right = f"it must be (n, {self.n_observations}) for this task"
-            raise EvergaitError(f"observations: their shape is {observations.shape}; {right}")
-
-
-@dataclass(frozen=True)
 class Policy:
     """Layout of θ for a set of tasks."""
 
@@ -156,6 +109,17 @@ class Policy:
         """Length of θ."""
         return next(reversed(self.layers.values())).end
 
+    def check(self) -> None:
+        """Raise EvergaitError for more observations, actions or parameters than the native core takes."""
+        for task in self.tasks:
+            widths = {"observations": spaces(task).n_observations, "actions": spaces(task).n_actions}
+            for what, width in widths.items():
+                right = f"from 1 to {_native.MAX_WIDTH}"
+                require(1 <= width <= _native.MAX_WIDTH, f"task {task.name!r}: the number of its {what}", width, right)
+        right = f"at most {_native.MAX_PARAMETERS}: make layers narrower, or tasks fewer"
+        where, n = "policy: the number of its parameters", self.n_parameters
+        require(n <= _native.MAX_PARAMETERS, where, n, right)
+
     def initial(self, seed: int, purpose: int = INITIAL_WEIGHTS, index: int = 0) -> Float32:
         """Uniform ±1/√n_in for weights and biases; `index` counts independent initialisations."""
         theta = np.empty(self.n_parameters, np.float32)
@@ -179,13 +143,13 @@ class Policy:
     def network(self, task: Task, statistics: "Statistics | None" = None) -> Network:
         """What an engine needs to act in the task."""
         space = spaces(task)
-        rows = [
-            (layer.offset, layer.bias, layer.n_in, n_out, ACTIVATIONS.index(activation))
+        layers = tuple(
+            ActiveLayer(layer.offset, layer.bias, layer.n_in, n_out, activation)
             for layer, n_out, activation in self.path(task)
-        ]
+        )
         mean, scale = statistics.normaliser(task) if statistics and self.config.normalise else (None, None)
         return Network(
-            np.array(rows, np.int64),
+            layers,
             space.action_middle,
             space.action_half_range,
             space.discrete,

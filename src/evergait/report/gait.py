@@ -1,6 +1,7 @@
 """Recorded gaits: one episode of an unperturbed policy in plain Gymnasium, as a player draws it, kept on disk."""
 
 import contextlib
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,8 +179,9 @@ class Played:
     @property
     def identity(self) -> str:
         """A hash of all that."""
+        layers = [dataclasses.astuple(layer) for layer in self.network.layers]
         versions = {"mujoco": mujoco.__version__, "gymnasium": gymnasium.__version__, "format": FORMAT}
-        what = {**versions, "task": self.task.name, "seed": self.seed, "layers": self.network.layers.tolist()}
+        what = {**versions, "task": self.task.name, "seed": self.seed, "layers": layers}
         arrays = (self.theta, self.network.mean, self.network.scale)
         parts = [sha256(np.ascontiguousarray(part).tobytes()) for part in arrays if part is not None]
         return sha256(canonical_json([what, parts]).encode())[:24]

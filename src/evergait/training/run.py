@@ -22,7 +22,6 @@ from evergait.core.arrays import Float32, Float64
 from evergait.core.data import require, to_data
 from evergait.core.errors import EvergaitError
 from evergait.core.files import (
-    LIMIT,
     locked,
     make_own_folder,
     read_bytes,
@@ -85,7 +84,7 @@ class Run:
         """The layout of θ."""
         self.config.policy.check()
         policy = self.config.build_policy()
-        require(4 * policy.n_parameters <= LIMIT, "policy", policy.n_parameters, f"at most {LIMIT // 4} parameters")
+        policy.check()
         return policy
 
     @cached_property

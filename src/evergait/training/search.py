@@ -93,6 +93,6 @@ class Generation:
             n_members = 2 * (self.batches[batch].n_pairs if self.batches[batch].averaged_alone else n_pairs)
             weights = (utility[0::2] - utility[1::2]) / (n_members * self.config.sigma)
             for begin, end in self.ranges(batch):
-                _native.accumulate_noise(*self.noise.words, self.pairs(batch), weights, begin, end, gradient, n_threads)
+                _native.accumulate_noise(self.noise, self.pairs(batch), weights, begin, end, gradient, n_threads)
             gradients.append(gradient)
         return gradients

@@ -58,7 +58,7 @@ def survivor(task: Task, n_threads: int, n_generations: int = 60, n_pairs: int =
         utility = centered_ranks(np.nan_to_num(outcome.returns, nan=-np.inf))
         gradient = np.zeros(policy.n_parameters)
         weights = (utility[0::2] - utility[1::2]) / (2 * n_pairs * 0.05)
-        _native.accumulate_noise(*request.noise.words, pairs, weights, 0, len(gradient), gradient, n_threads)
+        _native.accumulate_noise(request.noise, pairs, weights, 0, len(gradient), gradient, n_threads)
         theta, state = adam.update(theta, gradient, touched, state)
     return theta
 
@@ -134,7 +134,8 @@ def _envpool(rows: Episodes, n_threads: int, n_steps: int = 250) -> Outcome:
 
 def _act(rows: Episodes, x: Float32) -> Float64:
     """Actions of the unperturbed policy for (…, n_observations)."""
-    for weight, bias, n_in, n_out, activation in rows.network.layers.tolist():
-        x = x @ rows.theta[weight : weight + n_in * n_out].reshape(n_out, n_in).T + rows.theta[bias : bias + n_out]
-        x = np.tanh(x) if activation == 2 else np.maximum(x, 0) if activation == 1 else x
+    for layer in rows.network.layers:
+        weight = rows.theta[layer.weight :][: layer.n_in * layer.n_out].reshape(layer.n_out, layer.n_in)
+        x = x @ weight.T + rows.theta[layer.bias :][: layer.n_out]
+        x = np.tanh(x) if layer.activation == "tanh" else np.maximum(x, 0) if layer.activation == "relu" else x
     return (x * rows.network.action_half_range).astype(np.float64)

@@ -56,7 +56,7 @@ def perceived(task: Task, observation: object, seed: int, step: int, n: int) -> 
 
 
 def observed(observation: object, n: int) -> Float64:
-    """An environment's observation, which must be as its space promises: the native core trusts its length."""
+    """An environment's observation, which must be as its space promises."""
     try:
         seen = np.asarray(observation)
     except ValueError:  # ragged
@@ -189,8 +189,6 @@ def _jitter(episodes: Episodes, row: int) -> Jitter | None:
 
 def pack(episodes: Episodes, row: int) -> Float32:
     """(1, n) one row's candidate, as `act` takes it."""
-    packed = np.empty((1, _native.packed_size(episodes.network.layers)), np.float32)
-    part = slice(row, row + 1)
-    candidate = *episodes.noise.words, episodes.pair[part], episodes.sign[part]
-    _native.pack_candidates(episodes.network.layers, episodes.theta, episodes.sigma, *candidate, packed, 1)
+    packed = np.empty((1, episodes.network.native.packed_size), np.float32)
+    _native.pack_candidates(episodes.rows(slice(row, row + 1)), packed, 1)
     return packed

@@ -42,7 +42,7 @@ class Flight:
         self.simulation, self.rows, self.episodes = simulation, rows, rows.episodes
         self.limit = min(self.episodes.horizon or simulation.n_steps, simulation.n_steps)
         network = self.episodes.network
-        self.packed = np.empty((n_slots, _native.packed_size(network.layers)), np.float32)
+        self.packed = np.empty((n_slots, network.native.packed_size), np.float32)
         self.actions = np.zeros((n_slots, network.n_actions), np.float32)
         self.row = np.zeros(n_slots, np.int64)
 
@@ -65,9 +65,8 @@ class Flight:
         if episodes.gather_statistics:
             outcome.statistics[row, 0] += seen
             outcome.statistics[row, 1] += seen * seen
-        around = network.action_middle, network.action_half_range, network.mean, network.scale
         n_threads = self.threads_for(packed.size // WEIGHTS_PER_THREAD)
-        _native.act(network.layers, *around, packed, seen, actions, n_threads)
+        _native.act(network.native, packed, seen, actions, n_threads)
         rewards, ended = simulation.advance(actions)
         outcome.returns[row] += rewards
         wild = ~np.isfinite(actions).all(axis=1)  # MuJoCo has taken zeros instead: not a step of this candidate
@@ -87,10 +86,8 @@ class Flight:
             new = slots[:n_new]
             self.row[new] = np.arange(rows.start, rows.stop)
             fresh = np.empty((n_new, self.packed.shape[1]), np.float32)
-            candidates = *episodes.noise.words, episodes.pair[rows], episodes.sign[rows]
-            layers, theta, sigma = episodes.network.layers, episodes.theta, episodes.sigma
             n_threads = self.threads_for(fresh.size // NORMALS_PER_THREAD)
-            _native.pack_candidates(layers, theta, sigma, *candidates, fresh, n_threads)
+            _native.pack_candidates(episodes.rows(rows), fresh, n_threads)
             self.packed[new] = fresh
             self.simulation.restart(new.astype(np.int32), episodes.seed[rows])
         self.simulation.observe()

@@ -9,6 +9,7 @@ import numpy as np
 
 from evergait.core.arrays import Float64
 from evergait.core.errors import EvergaitError
+from evergait.engines.planar.fields import Row
 
 MIN_VALUE, MIN_FRICTION = 1e-15, 1e-5  # MuJoCo's mjMINVAL, mjMINMU
 MIN_IMPEDANCE, MAX_IMPEDANCE = 1e-4, 0.9999  # mjMINIMP, mjMAXIMP
@@ -17,7 +18,7 @@ TOLERANCE = 1e-10
 PLANE, SPHERE, CAPSULE = (int(getattr(mujoco.mjtGeom, f"mjGEOM_{name}")) for name in ("PLANE", "SPHERE", "CAPSULE"))
 
 
-def softness(model: Any, solref: Float64, solimp: Float64, margin: float, weight: float, where: str) -> list[float]:
+def softness(model: Any, solref: Float64, solimp: Float64, margin: float, weight: float, where: str) -> Row:
     """Margin, K, B, the impedance curve and the row's weight: struct Softness of native/planar/model.h."""
     d0, d1 = (float(np.clip(d, MIN_IMPEDANCE, MAX_IMPEDANCE)) for d in solimp[:2])
     width, middle, power = max(0.0, solimp[2]), float(np.clip(solimp[3], MIN_IMPEDANCE, MAX_IMPEDANCE)), solimp[4]
@@ -34,7 +35,8 @@ def softness(model: Any, solref: Float64, solimp: Float64, margin: float, weight
     power = max(1.0, float(power))
     if power not in (1.0, 2.0):
         raise EvergaitError(f"{where}: solimp power {power:g} is not supported (only 1 and 2)")
-    return [margin, stiffness, damping, d0, d1, width, middle, power, weight]
+    curve = {"d_min": d0, "d_max": d1, "width": width, "midpoint": middle, "power": power}
+    return {"margin": margin, "stiffness": stiffness, "damping": damping, **curve, "weight": weight}
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,9 @@ def may_touch(model: Any, first: int, second: int) -> bool:
 class Contacts:
     """Rows of native/planar/model.h: points by joint, and pairs."""
 
-    points: list[list[float]] = field(default_factory=list)
+    points: list[Row] = field(default_factory=list)
     point_dofs: list[int] = field(default_factory=list)
-    pairs: list[list[float]] = field(default_factory=list)
+    pairs: list[Row] = field(default_factory=list)
     pair_dofs: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -162,7 +164,7 @@ def _against_floor(
     floor: int,
     geom: int,
     mixed: Mixed,
-    soft: list[float],
+    soft: Row,
     names: Any,
 ) -> None:
     if model.body_weldid[model.geom_bodyid[floor]] != 0:
@@ -176,15 +178,16 @@ def _against_floor(
     height = float(frame.project(data.geom_xpos[floor])[1])
     ends = [centre] if model.geom_type[geom] == SPHERE else [centre + axis, centre - axis]
     for end in ends:
-        found.points.append([dof, *end, model.geom_size[geom, 0], height, mixed.dimension, mixed.friction, *soft])
+        point = {"dof": dof, "x": end[0], "z": end[1], "radius": model.geom_size[geom, 0], "floor_height": height}
+        found.points.append({**point, "dimension": mixed.dimension, "friction": mixed.friction, "contact": soft})
         found.point_dofs.append(dof)
 
 
 def _against_each_other(
-    found: Contacts, model: Any, data: Any, frame: Any, one: int, two: int, mixed: Mixed, soft: list[float], names: Any
+    found: Contacts, model: Any, data: Any, frame: Any, one: int, two: int, mixed: Mixed, soft: Row, names: Any
 ) -> None:
     depth = [float(frame.normal @ data.geom_xpos[g]) for g in (one, two)]
-    reach, rows, dofs = mixed.margin, [], []
+    reach, capsules, dofs = mixed.margin, [], []
     for g in (one, two):
         dof, anchor = frame.carrier(int(model.geom_bodyid[g]))
         axis, length = _axis(model, data, frame, g, names[g])
@@ -192,11 +195,14 @@ def _against_each_other(
             raise EvergaitError(f"{names[g]}: a capsule normal to the plane of motion may only touch the floor")
         radius = float(model.geom_size[g, 0])
         reach += radius + length
-        rows += [dof, *(frame.project(data.geom_xpos[g]) - anchor), *axis, radius, length]
+        x, z = frame.project(data.geom_xpos[g]) - anchor
+        shape = {"axis_x": axis[0], "axis_z": axis[1], "radius": radius, "length": length}
+        capsules.append({"dof": dof, "x": x, "z": z, **shape})
         dofs.append(dof)
     if abs(depth[0] - depth[1]) > TOLERANCE:
         if abs(depth[0] - depth[1]) > math.fsum(model.geom_size[g, 0] for g in (one, two)) + mixed.margin:
             return  # side by side for ever
         raise EvergaitError(f"{names[one]} and {names[two]}: they may touch but do not lie in one plane")
-    found.pairs.append([*rows, mixed.dimension, mixed.friction, reach * (1 + 1e-9), *soft])
+    how = {"dimension": mixed.dimension, "friction": mixed.friction, "reach": reach * (1 + 1e-9), "contact": soft}
+    found.pairs.append({"a": capsules[0], "b": capsules[1], **how})
     found.pair_dofs.append((dofs[0], dofs[1]))

@@ -14,9 +14,12 @@ import numpy as np
 from evergait.core.arrays import Float64
 from evergait.core.errors import EvergaitError
 from evergait.engines.planar.contacts import TOLERANCE, Contacts, find_contacts, softness
+from evergait.engines.planar.fields import Row, flatten
 from evergait.engines.planar.subset import MAX_PAIRS, MAX_POINTS, reasons
 
 SLIDE_X, SLIDE_Z, HINGE = range(3)
+_FLUID = "centre_x centre_z box_cos box_sin drag_linear drag_1 drag_2 drag_spin drag_spin_quadratic"
+NO_FLUID: Row = {name: float(name == "box_cos") for name in _FLUID.split()}
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class PlanarModel:
     """A planar robot, ready for the native core."""
 
     description: Float64
-    """The numbers, in the order of read_model() in native/planar/model.h."""
+    """The numbers, in the order of native/planar/fields.h."""
     n_dofs: int
     n_actuators: int
 
@@ -90,13 +93,29 @@ def compile_model(model: Any) -> PlanarModel:
     dense = not all(_related(parent, *pair) for pair in contacts.pair_dofs)
     option = model.opt
     euler = option.integrator == int(mujoco.mjtIntegrator.mjINT_EULER)
-    header = [
-        *(model.nv, len(contacts.points), len(contacts.pairs), model.nu),
-        *(not euler, euler and np.any(model.dof_damping > 0), option.density > 0 or option.viscosity > 0, dense),
-        *(option.timestep, *frame.project(option.gravity)),
-    ]
-    rows = [header, *dofs, *contacts.points, *contacts.pairs, *_actuators(model, data, frame)]
-    description = np.array([float(number) for row in rows for number in row])
+    gravity = frame.project(option.gravity)
+    parts: dict[str, list[Row]] = {
+        "model": [
+            {
+                "n_dof": model.nv,
+                "n_points": len(contacts.points),
+                "n_pairs": len(contacts.pairs),
+                "n_actuators": model.nu,
+                "runge_kutta": not euler,
+                "implicit_damping": euler and np.any(model.dof_damping > 0),
+                "fluid": option.density > 0 or option.viscosity > 0,
+                "dense": dense,
+                "timestep": option.timestep,
+                "gravity_x": gravity[0],
+                "gravity_z": gravity[1],
+            }
+        ],
+        "dof": dofs,
+        "point": contacts.points,
+        "pair": contacts.pairs,
+        "actuator": _actuators(model, data, frame),
+    }
+    description = np.array([number for part, rows in parts.items() for row in rows for number in flatten(part, row)])
     if not np.isfinite(description).all():
         raise EvergaitError("the model has parameters that are not finite")
     return PlanarModel(description, int(model.nv), int(model.nu))
@@ -110,7 +129,7 @@ def _related(parent: Any, a: int, b: int) -> bool:
     return low in (-1, high)
 
 
-def _dofs(model: Any, data: Any, frame: Frame, contacts: Contacts) -> list[list[float]]:
+def _dofs(model: Any, data: Any, frame: Frame, contacts: Contacts) -> list[Row]:
     n = model.nv
     kinds = [frame.kind(int(model.dof_jntid[i]), data) for i in range(n)]
     parent = [int(p) for p in model.dof_parentid]
@@ -121,7 +140,7 @@ def _dofs(model: Any, data: Any, frame: Frame, contacts: Contacts) -> list[list[
             )
     arm = [frame.anchors[i] - (frame.anchors[parent[i]] if parent[i] >= 0 else 0.0) for i in range(n)]
     mass, moment, inertia = np.zeros(n), np.zeros((n, 2)), np.zeros(n)
-    fluid: list[list[float]] = [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0] for _ in range(n)]
+    fluid: list[Row] = [NO_FLUID] * n
     for body in range(1, model.nbody):
         dof, anchor = frame.carrier(body)
         if dof < 0:
@@ -141,7 +160,7 @@ def _dofs(model: Any, data: Any, frame: Frame, contacts: Contacts) -> list[list[
             mass[p] += mass[i]
             moment[p] += mass[i] * arm[i]
             inertia[p] += mass[i] * float(arm[i] @ arm[i])
-    rows = []
+    rows: list[Row] = []
     for i in range(n):
         joint = int(model.dof_jntid[i])
         kind, sign = kinds[i]
@@ -153,21 +172,38 @@ def _dofs(model: Any, data: Any, frame: Frame, contacts: Contacts) -> list[list[
         soft = softness(model, model.jnt_solref[joint], model.jnt_solimp[joint], margin, weight, where)
         points = [k for k, dof in enumerate(contacts.point_dofs) if dof == i]
         rows.append(
-            [
-                *(kind, parent[i], sign, sign * model.qpos0[i], *arm[i], mass[i], *moment[i], inertia[i]),
-                *(model.dof_armature[i], model.dof_damping[i], model.jnt_stiffness[joint]),
-                *(sign * model.qpos_spring[i], model.jnt_limited[joint], lower, upper, *soft, *fluid[i]),
-                *(points[0] if points else 0, len(points)),
-            ]
+            {
+                "kind": kind,
+                "parent": parent[i],
+                "sign": sign,
+                "reference": sign * model.qpos0[i],
+                "anchor_x": arm[i][0],
+                "anchor_z": arm[i][1],
+                "subtree_mass": mass[i],
+                "moment_x": moment[i][0],
+                "moment_z": moment[i][1],
+                "inertia": inertia[i],
+                "armature": model.dof_armature[i],
+                "damping": model.dof_damping[i],
+                "stiffness": model.jnt_stiffness[joint],
+                "spring_reference": sign * model.qpos_spring[i],
+                "limited": model.jnt_limited[joint],
+                "lower": lower,
+                "upper": upper,
+                "limit": soft,
+                **fluid[i],
+                "first_point": points[0] if points else 0,
+                "n_points": len(points),
+            }
         )
     return rows
 
 
-def _fluid(model: Any, frame: Frame, body: int, centre: Float64, axes: Float64) -> list[float]:
+def _fluid(model: Any, frame: Frame, body: int, centre: Float64, axes: Float64) -> Row:
     """MuJoCo's inertia-box model: linear and quadratic drag of a box with the body's mass and inertia."""
     inertia, mass = model.body_inertia[body], float(model.body_mass[body])
     if mass == 0.0:
-        return [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+        return NO_FLUID
     box = np.sqrt(np.maximum(1e-15, inertia.sum() - 2 * inertia) / mass * 6.0)
     across = int(np.argmax(np.abs(frame.normal @ axes)))
     if abs(frame.normal @ axes[:, across]) < 1 - TOLERANCE:
@@ -176,24 +212,27 @@ def _fluid(model: Any, frame: Frame, body: int, centre: Float64, axes: Float64) 
     direction = frame.project(axes[:, one])
     diameter = float(box.sum()) / 3.0
     density, viscosity = model.opt.density, model.opt.viscosity
-    return [
-        *centre,
-        *direction,
-        3.0 * math.pi * diameter * viscosity,
-        0.5 * density * box[two] * box[across],
-        0.5 * density * box[one] * box[across],
-        math.pi * diameter**3 * viscosity,
-        density * box[across] * (box[one] ** 4 + box[two] ** 4) / 64.0,
-    ]
+    return {
+        "centre_x": centre[0],
+        "centre_z": centre[1],
+        "box_cos": direction[0],
+        "box_sin": direction[1],
+        "drag_linear": 3.0 * math.pi * diameter * viscosity,
+        "drag_1": 0.5 * density * box[two] * box[across],
+        "drag_2": 0.5 * density * box[one] * box[across],
+        "drag_spin": math.pi * diameter**3 * viscosity,
+        "drag_spin_quadratic": density * box[across] * (box[one] ** 4 + box[two] ** 4) / 64.0,
+    }
 
 
-def _actuators(model: Any, data: Any, frame: Frame) -> list[list[float]]:
-    rows = []
+def _actuators(model: Any, data: Any, frame: Frame) -> list[Row]:
+    rows: list[Row] = []
     for a in range(model.nu):
         joint = int(model.actuator_trnid[a, 0])
         _, sign = frame.kind(joint, data)
         gain = sign * float(model.actuator_gear[a, 0]) * float(model.actuator_gainprm[a, 0])
         limited = bool(model.actuator_ctrllimited[a])
         low, high = model.actuator_ctrlrange[a] if limited else (0.0, 0.0)
-        rows.append([int(model.jnt_dofadr[joint]), gain, limited, low, high])
+        dof = int(model.jnt_dofadr[joint])
+        rows.append({"dof": dof, "gain": gain, "limited": limited, "lower": low, "upper": high})
     return rows

@@ -6,7 +6,9 @@ from typing import Any
 import mujoco
 import numpy as np
 
-MAX_DOFS, MAX_POINTS, MAX_PAIRS, MAX_ACTUATORS = 16, 48, 24, 16  # as in native/planar/model.h
+from evergait import _native
+
+MAX_DOFS, MAX_POINTS, MAX_PAIRS, MAX_ACTUATORS = _native.PLANAR_LIMITS
 
 # Fields of mjModel that must be zero, what a non-zero one means, and whose name to give.
 _ZERO = {

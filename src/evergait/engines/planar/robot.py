@@ -1,0 +1,130 @@
+"""A task compiled for the native core: its robot, its rules, and the environment that draws its initial states."""
+
+import dataclasses
+import functools
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import mujoco
+import numpy as np
+from gymnasium.utils import seeding
+
+from evergait import _native
+from evergait.core.arrays import Float64, UInt32
+from evergait.core.errors import EvergaitError
+from evergait.engines.planar.fields import flatten
+from evergait.engines.planar.model import PlanarModel, compile_model
+from evergait.tasks import Task, make, spaces
+from evergait.tasks.quiet import quiet
+from evergait.tasks.variants import apply_to_environment, unsupported
+
+Kind = Literal["runner", "walker", "pendulum", "double pendulum"]
+"""Swimmer and HalfCheetah run; Hopper and Walker2d must also stay upright."""
+TASKS: dict[str, Kind] = {
+    "HalfCheetah-v5": "runner",
+    "Hopper-v5": "walker",
+    "InvertedDoublePendulum-v5": "double pendulum",
+    "InvertedPendulum-v5": "pendulum",
+    "Swimmer-v5": "runner",
+    "Walker2d-v5": "walker",
+}
+"""Environments whose observation, reward and ending the native core knows."""
+_N_HIDDEN = {"HalfCheetah-v5": 1, "Hopper-v5": 1, "Swimmer-v5": 2, "Walker2d-v5": 1}
+
+Range = tuple[float, float]
+_EVERYWHERE: Range = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How an environment turns states into observations, rewards and endings: TaskRules in native/planar.h."""
+
+    kind: Kind
+    n_frames: int
+    """MuJoCo steps per environment step."""
+    n_hidden: int
+    """Leading positions that the policy does not see."""
+    clips_velocity: bool
+    dt: float
+    forward_weight: float
+    healthy_reward: float
+    control_weight: float
+    height: Range
+    angle: Range
+    state: Range
+    tip: Range
+    """(x, z) of the double pendulum's tip from its last anchor."""
+    observation_noise: float
+
+    def flat(self, healthy_bonus: float = 1.0) -> Float64:
+        """The numbers, as the native core takes them; the bonus is a factor on the healthy reward."""
+        changed = {"kind": _native.PLANAR_KINDS.index(self.kind), "healthy_reward": self.healthy_reward * healthy_bonus}
+        return np.array(flatten("rules", {**dataclasses.asdict(self), **changed}))
+
+
+@dataclass(frozen=True)
+class Robot:
+    """A task, compiled for the native core, and the environment that draws its initial states."""
+
+    model: PlanarModel
+    rules: Rules
+    n_steps: int
+    env: Any
+
+    def initial_states(self, seeds: UInt32) -> tuple[Float64, Float64]:
+        """What `reset(seed=...)` draws: positions and velocities, (n, n_dofs)."""
+        position = np.empty((len(seeds), self.model.n_dofs))
+        velocity = np.empty_like(position)
+        drawn: list[Float64] = []
+        self.env.set_state = lambda qpos, qvel: drawn.extend((qpos, qvel))
+        self.env._get_obs = lambda: None
+        for row, seed in enumerate(seeds.tolist()):
+            drawn.clear()
+            self.env.np_random = seeding.np_random(seed)[0]
+            self.env.reset_model()
+            position[row], velocity[row] = drawn
+        return position, velocity
+
+
+@functools.cache
+def compile_robot(task: Task) -> Robot:
+    """Compile a task; raises EvergaitError if that cannot be."""
+    if task.id not in TASKS:
+        raise EvergaitError(f"{task.id} is not one of {', '.join(TASKS)}")
+    with quiet():
+        env = make(task)
+        if reason := unsupported(task, env):
+            raise EvergaitError(reason)
+        apply_to_environment(task.variant, env)
+        inner: Any = env.unwrapped
+        model = compile_model(inner.model)
+    env.close()
+    return Robot(model, _rules(task, inner), spaces(task).n_steps, inner)
+
+
+def _rules(task: Task, env: Any) -> Rules:
+    kind = TASKS[task.id]
+    tip = (0.0, 0.0)
+    if kind == "double pendulum":
+        data = mujoco.MjData(env.model)
+        mujoco.mj_kinematics(env.model, data)
+        x, z = data.site_xpos[0][[0, 2]] - data.xanchor[-1][[0, 2]]
+        tip = (float(x), float(z))
+        # Its observation has the force of the cart's limit, which is taken to be zero in the initial state.
+        if env._reset_noise_scale >= env.model.jnt_range[0, 1] - env.model.jnt_margin[0]:
+            raise EvergaitError(f"reset_noise {task.variant.reset_noise:g} would start the cart at its limit")
+    return Rules(
+        kind=kind,
+        n_frames=env.frame_skip,
+        n_hidden=_N_HIDDEN.get(task.id, 0),
+        clips_velocity=kind in ("walker", "double pendulum"),
+        dt=env.dt,
+        forward_weight=getattr(env, "_forward_reward_weight", 0.0),
+        healthy_reward=getattr(env, "_healthy_reward", 0.0),
+        control_weight=getattr(env, "_ctrl_cost_weight", 0.0),
+        height=tuple(getattr(env, "_healthy_z_range", _EVERYWHERE)),
+        angle=(-0.2, 0.2) if kind == "pendulum" else tuple(getattr(env, "_healthy_angle_range", _EVERYWHERE)),
+        state=tuple(getattr(env, "_healthy_state_range", _EVERYWHERE)),
+        tip=tip,
+        observation_noise=task.variant.observation_noise,
+    )
