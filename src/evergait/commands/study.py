@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import tyro
 
 from evergait.commands.base import console, errors, first_flags, parse_flags, print_table
+from evergait.commands.packing import StudyPack, StudyUnpack
 from evergait.commands.studying import print_plan, print_status, run_study, tune
 from evergait.commands.workers import WorkersKind
 from evergait.core.signals import Stop
@@ -136,6 +137,8 @@ def study_command(kind: WorkersKind) -> type[Study]:
     actions: Any = Annotated[StudyRun, tyro.conf.subcommand("run", prefix_name=False, default=default)]
     actions |= Annotated[StudyPlan, tyro.conf.subcommand("plan", prefix_name=False)]
     actions |= Annotated[StudyStatus, tyro.conf.subcommand("status", prefix_name=False)]
+    actions |= Annotated[StudyPack, tyro.conf.subcommand("pack", prefix_name=False)]
+    actions |= Annotated[StudyUnpack, tyro.conf.subcommand("unpack", prefix_name=False)]
 
     @dataclass(frozen=True)
     class Chosen(Study):

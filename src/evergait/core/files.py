@@ -138,8 +138,13 @@ def parse_json(content: bytes | str) -> Any:
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file; if it has a checksum, as all of ours have, any change since is an error."""
+    return parse_object(read_bytes(path, JSON_LIMIT), path)
+
+
+def parse_object(content: bytes, path: object) -> dict[str, Any]:
+    """The same from a file's content."""
     try:
-        data = parse_json(read_bytes(path, JSON_LIMIT))
+        data = parse_json(content)
     except ValueError as error:
         raise EvergaitError(f"{path}: is not valid JSON: {error}") from error
     if not isinstance(data, dict):
@@ -158,7 +163,7 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
     write_atomically(path, text.encode(errors="backslashreplace"))
 
 
-def parse_toml(content: bytes, where: str | Path) -> dict[str, Any]:
+def parse_toml(content: bytes, where: object) -> dict[str, Any]:
     """TOML from a file's content, refusing numbers and nestings that no file of ours has."""
     if len(content) > TOML_LIMIT:
         raise EvergaitError(f"{where}: has {len(content)} bytes; at most {TOML_LIMIT} are read")
@@ -203,7 +208,11 @@ def write_tensors(path: Path, tensors: Mapping[str, Array], metadata: Mapping[st
 
 def read_tensors(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
     """Named arrays and text from a file that `write_tensors` wrote; any change since is an error."""
-    content = read_bytes(path)
+    return parse_tensors(read_bytes(path), path)
+
+
+def parse_tensors(content: bytes, path: object) -> tuple[dict[str, Array], dict[str, str]]:
+    """The same from a file's content."""
     try:
         header = parse_json(content[8 : 8 + int.from_bytes(content[:8], "little")])
         metadata = dict(parse_json(header["__metadata__"]["evergait"]))

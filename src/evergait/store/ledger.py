@@ -10,7 +10,6 @@ if its episodes were cut. A return that is not finite is null, and "undefined" s
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -142,7 +141,7 @@ def _or_null(values: Sequence[float]) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values]
 
 
-def parse_ledger(content: bytes, path: Path) -> Ledger:
+def parse_ledger(content: bytes, path: object) -> Ledger:
     """Read a ledger file's content; an error names the file and line."""
     number = 1
     try:

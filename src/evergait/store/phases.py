@@ -9,14 +9,15 @@
                    lock                    held while training; the kernel lets go of it when the process dies
 
 A phase is done when progress.json says so, and that file is written last. Every file is replaced whole, except for the
-ledger: what it has beyond the checkpoint's count is cut off on resuming.
+ledger: what it has beyond the checkpoint's count is cut off on resuming. Finished phases may be packed into an archive
+(`archive.py`), which is read in place: it has the same files, and a phase that is in it is in it for all readers.
 """
 
 import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +25,25 @@ from evergait.core.arrays import Array
 from evergait.core.data import to_toml
 from evergait.core.errors import EvergaitError
 from evergait.core.files import (
+    JSON_LIMIT,
+    LIMIT,
+    TOML_LIMIT,
     canonical_json,
     locked,
     make_own_folder,
     open_own,
+    parse_object,
+    parse_tensors,
+    parse_toml,
     read_bytes,
-    read_json,
     read_tensors,
-    read_toml,
     remove_leftovers,
     sha256,
     write_atomically,
     write_json,
     write_tensors,
 )
+from evergait.store.archive import LEDGERS, Archive, open_archive
 from evergait.store.ledger import Ledger, parse_ledger
 
 PARTS = ("config.toml", "ledger.jsonl", "theta.safetensors")
@@ -54,6 +60,19 @@ class PhaseFolder:
     """One phase on disk."""
 
     path: Path
+    archive: Archive | None = field(default=None, compare=False, repr=False)
+    """Where the phase is packed; none if it is a folder."""
+
+    def _where(self, part: str) -> str:
+        """What messages call a file."""
+        return f"{self.archive.root / LEDGERS}: {self.name}/{part}" if self.archive else str(self.path / part)
+
+    def _has(self, part: str) -> bool:
+        return self.archive.has(self.name, part) if self.archive else (self.path / part).exists()
+
+    def read(self, part: str, limit: int = LIMIT) -> bytes:
+        """A file of the phase."""
+        return self.archive.read(self.name, part) if self.archive else read_bytes(self.path / part, limit)
 
     @property
     def name(self) -> str:
@@ -62,14 +81,14 @@ class PhaseFolder:
 
     def is_done(self) -> bool:
         """Whether training has finished; no file but progress.json is looked at."""
-        return (self.path / "progress.json").exists() and self.progress()["status"] == "done"
+        return self._has("progress.json") and self.progress()["status"] == "done"
 
     def progress(self) -> dict[str, Any]:
         """How far it is."""
-        path = self.path / "progress.json"
-        progress = read_json(path)
+        where = self._where("progress.json")
+        progress = parse_object(self.read("progress.json", JSON_LIMIT), where)
         if progress.get("status") not in ("training", "done"):
-            raise EvergaitError(f"{path}: its status is neither `training` nor `done`; it was damaged or edited")
+            raise EvergaitError(f"{where}: its status is neither `training` nor `done`; it was damaged or edited")
         return progress
 
     def write_progress(self, progress: Mapping[str, Any]) -> None:
@@ -78,8 +97,8 @@ class PhaseFolder:
 
     def identity(self) -> dict[str, Any]:
         """What decides the phase's bits, checked against the folder's name."""
-        path = self.path / "config.toml"
-        identity = read_toml(path)
+        path = self._where("config.toml")
+        identity = parse_toml(self.read("config.toml", TOML_LIMIT), path)
         try:
             name = identity_hash(identity)
         except (ValueError, TypeError) as error:  # what TOML has and JSON has not, such as infinity and dates
@@ -97,34 +116,35 @@ class PhaseFolder:
     @property
     def has_policy(self) -> bool:
         """Whether θ is there; a collection of results may do without."""
-        return (self.path / "theta.safetensors").exists()
+        return self._has("theta.safetensors")
 
     def verify(self, needs: Sequence[str] = PARTS) -> None:
         """Raise EvergaitError if any file of a finished phase was changed, or is needed and gone."""
         self.identity()
         digests = self.progress().get("sha256")
         for part in PARTS:
-            path = self.path / part
-            if not path.exists() and part not in needs:
+            if not self._has(part) and part not in needs:
                 continue
-            if not isinstance(digests, dict) or sha256(read_bytes(path)) != digests.get(part):
-                raise EvergaitError(f"{path}: does not match its digest in progress.json; it was damaged or edited")
+            if not isinstance(digests, dict) or sha256(self.read(part)) != digests.get(part):
+                raise EvergaitError(
+                    f"{self._where(part)}: does not match its digest in progress.json; it was damaged or edited"
+                )
 
     def ledger(self) -> Ledger:
         """The evaluations; of a phase in training, those that its checkpoint counts."""
-        path = self.path / "ledger.jsonl"
+        where = self._where("ledger.jsonl")
         if self.is_done():
             self.verify(needs=("ledger.jsonl",))
-            return parse_ledger(read_bytes(path), path)
+            return parse_ledger(self.read("ledger.jsonl"), where)
         _, metadata = read_tensors(self.path / _CHECKPOINT)
-        return parse_ledger(self._counted(metadata), path)
+        return parse_ledger(self._counted(metadata), where)
 
     def result(self) -> tuple[dict[str, Array], dict[str, str]]:
         """Tensors and text of a finished phase."""
         if not self.has_policy:
             raise EvergaitError(f"{self.path}: was kept without its policy; train it in a new folder to have that")
         self.verify()
-        return read_tensors(self.path / "theta.safetensors")
+        return parse_tensors(self.read("theta.safetensors"), self._where("theta.safetensors"))
 
     def _counted(self, metadata: Mapping[str, str]) -> bytes:
         path = self.path / "ledger.jsonl"
@@ -217,7 +237,15 @@ class PhaseStore:
         """The phase of that hash, which need not exist."""
         if not (name.isascii() and name.isalnum()):
             raise EvergaitError(f"phase {name!r}: is not the name of a phase")
-        return PhaseFolder(self.root / name)
+        archive = open_archive(self.root)
+        return PhaseFolder(self.root / name, archive if archive and name in archive.phases else None)
+
+    def names(self) -> list[str]:
+        """Hashes of all phases that are there, done or not."""
+        archive = open_archive(self.root)
+        entries = self.root.iterdir() if self.root.is_dir() else ()
+        folders = {path.name for path in entries if path.is_dir() and not path.is_symlink() and path.name.isalnum()}
+        return sorted(folders | set(archive.phases if archive else ()))
 
     @contextlib.contextmanager
     def writing(self, identity: Mapping[str, Any]) -> Iterator[PhaseWriter | None]:

@@ -1,0 +1,198 @@
+"""Finished phases of a store in two files that are read in place.
+
+    <store>/ledgers.npz    config.toml, progress.json and ledger.jsonl of every phase
+            policies.zip   theta.safetensors of those that have one, as <hash>.safetensors
+
+`numpy.load` and any unzip read them, too. Text stays as it is, except for the lists of numbers in ledgers: they become
+columns, which take a quarter of the space, and give back the same bytes.
+"""
+
+import functools
+import io
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from evergait.core.arrays import Array
+from evergait.core.errors import EvergaitError
+from evergait.core.files import LIMIT, write_atomically
+from evergait.store.numbers import put_numbers, take_numbers
+
+LEDGERS, POLICIES = "ledgers.npz", "policies.zip"
+TEXTS = {"config.toml": "config", "progress.json": "progress", "ledger.jsonl": "ledger"}
+NUMBERS = {"floats": np.dtype("<f8"), "ints": np.dtype("<i8")}
+COLUMNS = ("phases", *(name + end for name in (*TEXTS.values(), *NUMBERS) for end in ("", "_end")))
+DIRECTORY_LIMIT = 1 << 23
+"""Largest table of contents in bytes: some eighty thousand policies."""
+BROKEN = (
+    ValueError,
+    TypeError,
+    AttributeError,
+    KeyError,
+    zipfile.BadZipFile,
+    zlib.error,
+    OSError,
+    RuntimeError,
+    EOFError,
+)
+"""What reading a damaged zip file may raise."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """What the two files of a store hold."""
+
+    root: Path
+    phases: Mapping[str, int]
+    """Hash → its place in the columns."""
+    columns: Mapping[str, Array]
+    policies: frozenset[str]
+
+    def has(self, name: str, part: str) -> bool:
+        """Whether a phase has that file."""
+        return name in self.policies if part == "theta.safetensors" else name in self.phases and part in TEXTS
+
+    def read(self, name: str, part: str) -> bytes:
+        """A file of a phase, as it was when it was packed."""
+        if part == "theta.safetensors":
+            return read_policy(self.root / POLICIES, name)
+        text = self._slice(TEXTS[part], name).tobytes()
+        if part != "ledger.jsonl":
+            return text
+        try:
+            return put_numbers(text, self._slice("floats", name), self._slice("ints", name))
+        except ValueError as error:
+            raise EvergaitError(f"{self.root / LEDGERS}: phase {name} has {error}; it was damaged or edited") from error
+
+    def _slice(self, column: str, name: str) -> Array:
+        place, ends = self.phases[name], self.columns[f"{column}_end"]
+        return self.columns[column][ends[place - 1] if place else 0 : ends[place]]
+
+
+def open_archive(root: Path) -> Archive | None:
+    """The archive of a store, if there is one; it is kept in memory until the files change."""
+    path = root / LEDGERS
+    if not path.exists():
+        return None
+    files = [file.lstat() for file in (path, root / POLICIES) if file.exists()]
+    return _open(root, tuple((state.st_ino, state.st_size, state.st_mtime_ns) for state in files))
+
+
+@functools.lru_cache(2)
+def _open(root: Path, state: object) -> Archive:
+    path = root / LEDGERS
+    try:
+        with _zip(path) as file:
+            if sorted(file.namelist()) != sorted(f"{name}.npy" for name in COLUMNS):
+                raise ValueError("it has other columns")
+            if sum(info.file_size for info in file.infolist()) > LIMIT:
+                raise ValueError(f"unpacked, it has more than {LIMIT} bytes")
+            columns = {name: parse_column(file.read(f"{name}.npy")) for name in COLUMNS}
+        phases = {name.decode(): i for i, name in enumerate(columns["phases"].tolist())}
+        _check(columns, phases)
+        policies: frozenset[str] = frozenset()
+        if (root / POLICIES).exists():
+            path = root / POLICIES
+            with _zip(path) as file:
+                policies = frozenset(name.removesuffix(".safetensors") for name in file.namelist())
+    except BROKEN as error:
+        raise EvergaitError(f"{path}: is not a whole archive of phases ({error})") from error
+    return Archive(root, phases, columns, policies)
+
+
+def _zip(path: Path) -> zipfile.ZipFile:
+    """A zip file whose table of contents is of reasonable size."""
+    if path.is_symlink() or not path.is_file():
+        raise EvergaitError(f"{path}: is not a plain file")
+    with path.open("rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        file.seek(max(size - 22, 0))
+        end = file.read(22)
+    if end[:4] != b"PK\5\6" or int.from_bytes(end[12:16], "little") > DIRECTORY_LIMIT:
+        raise ValueError("its table of contents is missing or too large")
+    whole = zipfile.ZipFile(path)
+    if not all(info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in whole.infolist()):
+        whole.close()
+        raise ValueError("it is compressed in another way")
+    return whole
+
+
+def _check(columns: Mapping[str, Array], phases: Mapping[str, int]) -> None:
+    n = len(columns["phases"])
+    if len(phases) != n or not all(name.isalnum() for name in phases):
+        raise ValueError("names of phases are wrong")
+    kinds = {**dict.fromkeys(TEXTS.values(), np.dtype("u1")), **NUMBERS}
+    for name, kind in kinds.items():
+        ends, column = columns[f"{name}_end"], columns[name]
+        if ends.dtype != np.dtype("<i8") or column.dtype != kind or len(ends) != n:
+            raise ValueError(f"column {name} has another type or size")
+        if (np.diff(ends, prepend=0) < 0).any() or (ends[-1] if n else 0) != len(column):
+            raise ValueError(f"column {name} is cut in the wrong places")
+
+
+def parse_column(content: bytes) -> Array:
+    """One flat array of a .npy file; nothing is made room for that is not there."""
+    stream = io.BytesIO(content)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError("a column has another format")
+    shape, _, kind = np.lib.format.read_array_header_1_0(stream)
+    column = np.frombuffer(content, kind, offset=stream.tell())
+    if column.shape != shape:
+        raise ValueError("a column has another size")
+    return column
+
+
+def read_policy(path: Path, name: str) -> bytes:
+    """One policy's file."""
+    try:
+        with _zip(path) as file:
+            info = file.getinfo(f"{name}.safetensors")
+            if info.file_size > LIMIT:
+                raise ValueError(f"the policy of {name} has {info.file_size} bytes; at most {LIMIT} are read")
+            return file.read(info)
+    except BROKEN as error:
+        raise EvergaitError(f"{path}: has no whole policy of phase {name} ({error})") from error
+
+
+def write_archive(root: Path, texts: Mapping[str, Mapping[str, bytes]], policies: Mapping[str, bytes]) -> None:
+    """Hash → its texts, and hash → its policy, as the two files of a store; the same content gives the same files."""
+    pieces: dict[str, list[bytes]] = {name: [] for name in (*TEXTS.values(), *NUMBERS)}
+    for parts in texts.values():
+        skeleton, floats, ints = take_numbers(parts["ledger.jsonl"])
+        numbers = {"floats": np.array(floats, "<f8").tobytes(), "ints": np.array(ints, "<i8").tobytes()}
+        for column, content in {**numbers, "config": parts["config.toml"], "progress": parts["progress.json"]}.items():
+            pieces[column].append(content)
+        pieces["ledger"].append(skeleton)
+    columns: dict[str, Array] = {"phases": np.array([name.encode() for name in texts], "S")}
+    for name, found in pieces.items():
+        kind = NUMBERS.get(name, np.dtype("u1"))
+        columns[name] = np.frombuffer(b"".join(found), kind)
+        columns[f"{name}_end"] = np.cumsum([len(piece) // kind.itemsize for piece in found], dtype="<i8")
+    n_bytes = sum(column.nbytes for column in columns.values())
+    if n_bytes > LIMIT // 2:
+        raise EvergaitError(
+            f"{root}: its ledgers have {n_bytes} bytes; at most {LIMIT // 2} are packed into one archive"
+        )
+    if policies:
+        write_atomically(root / POLICIES, _zipped((f"{name}.safetensors", policies[name]) for name in sorted(policies)))
+    write_atomically(root / LEDGERS, _zipped((f"{name}.npy", _npy(columns[name])) for name in COLUMNS))
+
+
+def _npy(column: Array) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, column, version=(1, 0), allow_pickle=False)
+    return stream.getvalue()
+
+
+def _zipped(members: Iterable[tuple[str, bytes]]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, allowZip64=False, compresslevel=9) as file:
+        for name, content in members:
+            info = zipfile.ZipInfo(name)  # of 1980, so that the time of packing is no part of it
+            info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            file.writestr(info, content)
+    return stream.getvalue()

@@ -1,0 +1,275 @@
+"""Packed phases: the same bytes back, read in place by every command, damage noticed, hostile archives refused."""
+
+import contextlib
+import io
+import json
+import random
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from faults import tree
+from hypothesis import example, given
+from hypothesis import strategies as st
+from small import tiny_study
+
+from evergait import EvergaitError
+from evergait.cli import main
+from evergait.commands.studying import run_study
+from evergait.core.files import canonical_json
+from evergait.store import archive
+from evergait.store.archive import COLUMNS, LEDGERS, POLICIES, open_archive
+from evergait.store.numbers import put_numbers, take_numbers
+from evergait.store.pack import pack, unpack
+from evergait.store.phases import PhaseStore
+from evergait.studies.folder import load_results
+from evergait.studies.results import Results
+from evergait.studies.status import study_status
+
+N_PHASES = 12
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {name: content for name, content in tree(root).items() if not name.endswith("lock")}
+
+
+@pytest.fixture
+def study(trained_study: Results, tmp_path: Path) -> Path:
+    """A trained study of its own."""
+    shutil.copytree(trained_study.path, tmp_path / "study")
+    return tmp_path / "study"
+
+
+@pytest.fixture
+def packed(study: Path) -> Path:
+    pack(study / "phases")
+    return study
+
+
+def read_all(root: Path) -> list[object]:
+    """Everything that a store says of its phases."""
+    store = PhaseStore(root)
+    found: list[object] = []
+    for name in store.names():
+        folder = store.folder(name)
+        folder.verify()
+        tensors, metadata = folder.result()
+        found += [name, folder.progress(), folder.identity(), folder.ledger(), metadata]
+        found += [(key, tensor.tobytes()) for key, tensor in tensors.items()]
+    return found
+
+
+def test_there_and_back_again(study: Path) -> None:
+    root = study / "phases"
+    before, said = files(root), read_all(root)
+    assert pack(root) == N_PHASES
+    assert sorted(path.name for path in root.iterdir()) == [LEDGERS, POLICIES]
+    assert read_all(root) == said
+    assert unpack(root) == N_PHASES
+    assert files(root) == before
+
+
+def test_the_same_phases_give_the_same_archive(study: Path) -> None:
+    root = study / "phases"
+    pack(root)
+    once = files(root)
+    pack(root)
+    assert files(root) == once
+    unpack(root)
+    pack(root)
+    assert files(root) == once
+
+
+def test_anyone_can_read_it(packed: Path) -> None:
+    with np.load(packed / "phases" / LEDGERS) as columns:  # which refuses pickles
+        assert set(columns) == set(COLUMNS)
+        ledger = PhaseStore(packed / "phases").folder(columns["phases"][0].decode()).ledger()
+        returns = [value for task in ledger.tasks for value in ledger.records[0].returns[task]]
+        assert set(returns) <= set(columns["floats"].tolist())
+    with zipfile.ZipFile(packed / "phases" / POLICIES) as file:
+        assert len(file.namelist()) == N_PHASES
+
+
+def test_commands_read_it_in_place(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def answers() -> list[str]:
+        said = []
+        for command in (["study", "status"], ["verify", "--episodes", "1"], ["report"]):
+            assert main([command[0], *command[1:], str(study)]) in (0, 1), command
+            said.append(capsys.readouterr().out)
+        return said
+
+    before = answers()
+    assert main(["study", "pack", str(study)]) == 0
+    assert f"{N_PHASES} phases are packed" in capsys.readouterr().out.replace("\n", " ")
+    assert answers() == before
+    assert main(["study", "unpack", str(study)]) == 0
+    assert sorted(path.name for path in (study / "phases").iterdir()) == PhaseStore(study / "phases").names()
+
+
+def test_a_study_finds_its_packed_phases_done(packed: Path, tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(tiny_study())
+    shutil.copytree(packed, tmp_path / "clone")
+    before = files(tmp_path / "clone" / "phases")
+    run_study(tmp_path / "tiny.toml", tmp_path / "clone", seeds=2, threads=1, artifacts=False)
+    assert {status.state for status in study_status(tmp_path / "clone")} == {"done"}
+    assert files(tmp_path / "clone" / "phases") == before
+    grown = run_study(tmp_path / "tiny.toml", tmp_path / "clone", seeds=3, threads=1, artifacts=False)
+    assert {entry.seed for entry in grown.entries} == {0, 1, 2}
+    assert len(PhaseStore(tmp_path / "clone" / "phases").names()) == N_PHASES // 2 * 3
+
+
+def test_new_phases_join_the_archive(packed: Path, trained: Path) -> None:
+    root = packed / "phases"
+    shutil.copytree(trained / "phases", root, dirs_exist_ok=True)
+    assert pack(root) == N_PHASES + 2
+    assert sorted(path.name for path in root.iterdir()) == [LEDGERS, POLICIES]
+    assert len(read_all(root)) > 0
+
+
+def test_policies_can_be_left_out(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = PhaseStore(study / "phases")
+    first = {entry.run.phases[0].name for entry in load_results(study).entries}
+    pack(store.root, without_policy=first)
+    assert {name for name in store.names() if not store.folder(name).has_policy} == first
+    assert main(["study", "pack", str(study), "--policies", "none"]) == 0
+    assert "12 phases are packed" in capsys.readouterr().out
+    assert sorted(path.name for path in store.root.iterdir()) == [LEDGERS]
+    folder = store.folder(first.pop())
+    assert folder.ledger().records
+    with pytest.raises(EvergaitError, match="was kept without its policy"):
+        folder.result()
+
+
+def test_a_phase_in_training_is_left_alone(study: Path) -> None:
+    root = study / "phases"
+    name = PhaseStore(root).names()[0]
+    progress = root / name / "progress.json"
+    progress.unlink()
+    before = files(root / name)
+    assert pack(root) == N_PHASES - 1
+    assert files(root / name) == before
+    assert not PhaseStore(root).folder(name).is_done()
+
+
+def test_folders_that_a_crash_left_beside_the_archive_do_no_harm(study: Path) -> None:
+    root = study / "phases"
+    shutil.copytree(root, study / "copy")
+    said = read_all(root)
+    pack(root)
+    name = PhaseStore(root).names()[0]
+    (root / name).mkdir()
+    shutil.copy(study / "copy" / name / "ledger.jsonl", root / name)  # as if the removal had been cut short
+    assert read_all(root) == said
+    pack(root)
+    assert read_all(root) == said
+    unpack(root)
+    assert read_all(root) == said
+
+
+def test_damage_is_noticed(packed: Path) -> None:
+    root, rng = packed / "phases", random.Random(0)
+    said = read_all(root)
+    for file in (LEDGERS, POLICIES):
+        whole = (root / file).read_bytes()
+        places = [*range(0, len(whole), len(whole) // 60), *range(len(whole) - 30, len(whole))]
+        for place in places:
+            damaged = bytearray(whole)
+            damaged[place] ^= 1 << rng.randrange(8)
+            (root / file).write_bytes(damaged)
+            archive._open.cache_clear()
+            with contextlib.suppress(EvergaitError):
+                assert read_all(root) == said, place  # bits of a zip file that mean nothing, such as its dates
+        for n_kept in (0, 10, len(whole) // 2, len(whole) - 1):
+            (root / file).write_bytes(whole[:n_kept])
+            archive._open.cache_clear()
+            with pytest.raises(EvergaitError, match=r"archive|policy"):
+                read_all(root)
+        (root / file).write_bytes(whole)
+
+
+def zipped(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return stream.getvalue()
+
+
+def npy(array: np.ndarray, **options: bool) -> bytes:  # type: ignore[type-arg]
+    stream = io.BytesIO()
+    np.save(stream, array, **options)  # type: ignore[arg-type]
+    return stream.getvalue()
+
+
+def hostile(members: dict[str, bytes]) -> dict[str, bytes]:
+    """Archives that a stranger may have made."""
+    huge = npy(np.zeros(0)).replace(b"(0,)", b"(9999999999999,)").replace(b" " * 13 + b"\n", b"\n")
+    wrong_end = npy(np.array([10**12] * N_PHASES, "<i8"))
+    return {
+        "a bomb": zipped({**members, "ledger.npy": bytes(archive.LIMIT)}),
+        "a pickle": zipped({**members, "floats.npy": npy(np.array([print], object), allow_pickle=True)}),
+        "a size without content": zipped({**members, "floats.npy": huge}),
+        "cuts outside": zipped({**members, "floats_end.npy": wrong_end}),
+        "cuts that fall": zipped({**members, "ints_end.npy": npy(np.arange(N_PHASES, 0, -1).astype("<i8"))}),
+        "another type": zipped({**members, "floats.npy": npy(np.zeros(3, "<f4"))}),
+        "a column less": zipped({name: content for name, content in members.items() if name != "floats.npy"}),
+        "a column more": zipped({**members, "more.npy": npy(np.zeros(3))}),
+        "names that lead outside": zipped({**members, "phases.npy": npy(np.array([b"../../etc"] * N_PHASES))}),
+        "another compression": zipped(members, zipfile.ZIP_LZMA),
+        "no zip file": b"PK" * 1000,
+        "a table of contents of a gigabyte": zipped(members)[:-10] + b"\xff\xff\xff\x3f" + zipped(members)[-6:],
+    }
+
+
+def test_hostile_archives_are_refused(packed: Path) -> None:
+    path = packed / "phases" / LEDGERS
+    with zipfile.ZipFile(path) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    for what, content in hostile(members).items():
+        path.write_bytes(content)
+        with pytest.raises(EvergaitError, match=f"{LEDGERS}: is not a whole archive of phases"):
+            open_archive(path.parent)
+        assert main(["study", "status", str(packed)]) == 2, what
+
+
+def test_links_are_refused(packed: Path, tmp_path: Path) -> None:
+    root = packed / "phases"
+    for file in (LEDGERS, POLICIES):
+        (root / file).rename(tmp_path / file)
+        (root / file).symlink_to(tmp_path / file)
+        with pytest.raises(EvergaitError, match="is not a plain file"):
+            open_archive(root)
+        (root / file).unlink()
+        (tmp_path / file).rename(root / file)
+
+
+def test_packing_follows_no_link(study: Path, tmp_path: Path) -> None:
+    root = study / "phases"
+    name = PhaseStore(root).names()[0]
+    (root / name).rename(tmp_path / "precious")
+    (root / name).symlink_to(tmp_path / "precious")
+    before = tree(tmp_path / "precious")
+    pack(root)
+    assert tree(tmp_path / "precious") == before
+    root.rename(tmp_path / "moved")
+    root.symlink_to(tmp_path / "moved")
+    for what in (pack, unpack):
+        with pytest.raises(EvergaitError, match="is a link"):
+            what(root)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@example({"a task [f1]": [1.5]})
+@given(JSON | st.lists(st.floats(allow_nan=False, allow_infinity=False)))
+def test_numbers_come_back_as_they_were(data: object) -> None:
+    text = canonical_json(data).encode()
+    skeleton, floats, ints = take_numbers(text)
+    assert json.loads(put_numbers(skeleton, np.array(floats), np.array(ints, np.int64))) == data
+    assert put_numbers(skeleton, np.array(floats), np.array(ints, np.int64)) == text
