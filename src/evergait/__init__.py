@@ -8,7 +8,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "evergait.config": ("Config", "Evaluation", "preset", "read_config"),
     "evergait.core.errors": ("EvergaitError",),
-    "evergait.engines": ("Engine", "Episodes", "Outcome"),
+    "evergait.engines": ("Engine", "Episodes", "Outcome", "register_engine"),
     "evergait.es.optimizers": ("Adam", "ClipUp", "Momentum", "Optimizer", "Plain"),
     "evergait.methods": (
         *("Adaptive", "Anchor", "Distill", "Ewc", "Freeze", "Interval", "Method", "Multitask", "Naive", "Project"),
@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # the same, for editors and type checkers
     from evergait.engines import Engine as Engine
     from evergait.engines import Episodes as Episodes
     from evergait.engines import Outcome as Outcome
+    from evergait.engines import register_engine as register_engine
     from evergait.es.optimizers import Adam as Adam
     from evergait.es.optimizers import ClipUp as ClipUp
     from evergait.es.optimizers import Momentum as Momentum

@@ -42,6 +42,7 @@ def usage() -> str:
             *lines,
             "",
             "`evergait COMMAND --help` explains a command; `evergait --version` prints what is installed.",
+            "Every command takes --import MODULE: your own methods, optimizers, engines and tasks.",
             "",
         )
     )
@@ -57,12 +58,15 @@ def find(name: str) -> Any:
 
 def parse(arguments: list[str]) -> Any:
     """The command that the arguments spell."""
-    from evergait.commands.base import parse_flags
+    from evergait.commands.base import Imports, parse_flags, split_flags
 
     name, *rest = arguments
+    find(name)
+    imports, rest = split_flags(Imports, rest)
+    imports.run()
     command = find(name)
     own = getattr(command, "from_arguments", None)
-    return own(rest) if own else parse_flags(command, rest, name)
+    return own(rest, imports.modules) if own else parse_flags(command, rest, name)
 
 
 def main(arguments: list[str] | None = None) -> int:

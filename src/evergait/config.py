@@ -3,7 +3,7 @@
 import importlib.resources
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +11,9 @@ from evergait.core.data import added, from_data, require, to_data, to_toml
 from evergait.core.errors import EvergaitError
 from evergait.core.files import read_toml
 from evergait.core.names import nearest
-from evergait.engines import EngineName, engine_name
+from evergait.core.plugins import import_trusted, plugin_of
+from evergait.core.plugins import trust as trust_module
+from evergait.engines import ENGINES, engine_name
 from evergait.es.optimizers import Optimizer, Plain
 from evergait.es.shaping import Shaping
 from evergait.methods import Method, Naive, Stage, check_parts
@@ -83,12 +85,29 @@ class Config:
     carry: Literal["last", "best", "best-population"] = "last"
     """Which θ of a task the next one starts from: the last, the best evaluated on it, or the one that came of the
     generation whose members had the best mean return on it."""
-    engine: EngineName = "auto"
-    """What simulates episodes; auto takes the fastest that supports the task."""
+    engine: str = "auto"
+    """What simulates episodes (planar, mujoco, gymnasium, or a plug-in's); auto takes the fastest that supports the
+    task."""
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     optimizer: Optimizer = field(default_factory=Plain)
     method: Method = field(default_factory=Naive)
     evaluation: Evaluation = field(default_factory=Evaluation)
+    plugins: tuple[str, ...] = added(())
+    """Python modules of your own that add methods, optimizers, engines or tasks; --import names them on the command
+    line."""
+
+    def trust(self) -> None:
+        """Whoever trains a config trusts the modules that it names."""
+        for module in self.plugins:
+            trust_module(module)
+        for task in (*self.stream_tasks, *map(parse_task, self.tasks)):
+            trust(task)
+
+    def with_plugins(self) -> "Config":
+        """The same, with the modules that its parts come from."""
+        parts = [type(part) for part in (*self.method.parts, self.optimizer)]
+        modules = {plugin_of(part) for part in (*parts, ENGINES.get(self.engine))}
+        return replace(self, plugins=tuple(sorted({*self.plugins, *modules} - {""})))
 
     @property
     def stream_tasks(self) -> tuple[Task, ...]:
@@ -105,6 +124,7 @@ class Config:
 
     def check(self) -> None:
         """Raise EvergaitError for the first setting that cannot work, before any work starts."""
+        _check_engine(self.engine)
         require(0 <= self.seed < 2**64, "seed", self.seed, "from 0 to 2⁶⁴ - 1")
         require(1 <= self.generations < 2**32, "generations", self.generations, "at least 1")
         require(1 <= self.pairs < 2**31, "pairs", self.pairs, "at least 1 (the population is two per pair)")
@@ -132,8 +152,6 @@ class Config:
             require(not self.evaluation.cut or self.horizon > 0, "evaluation.cut", self.evaluation.cut, right)
         check_parts([type(part) for part in self.method.parts], "method")
         self.method.check(stages)
-        for task in (*self.stream_tasks, *map(parse_task, self.tasks)):
-            trust(task)  # whoever trains a config trusts the modules that its tasks name
         policy = self.build_policy()
         policy.check()  # asks Gymnasium for every task's spaces, which refuses what has none
         names = [task.name for task in policy.tasks]
@@ -191,6 +209,23 @@ def read_config(path: Path, base: Config | None = None) -> Config:
     return config_from_data(read_toml(path), str(path), base)
 
 
+def _check_engine(name: str) -> None:
+    if name != "auto" and name not in ENGINES:
+        raise EvergaitError(f"engine: is {name!r}{nearest(name, ('auto', *ENGINES))}")
+
+
+def trust_file(path: Path) -> None:
+    """Let the modules that a TOML file of settings names be imported: its user is about to train it."""
+    for module in named_plugins(read_toml(path)):
+        trust_module(module)
+
+
+def named_plugins(data: Mapping[str, Any]) -> list[str]:
+    """The modules that parsed TOML names."""
+    named = data.get("plugins", [])
+    return [str(module) for module in named] if isinstance(named, list) else []
+
+
 def preset(name: str) -> Config:
     """A config that ships with the package."""
     known = sorted(file.name.removesuffix(".toml") for file in PRESETS.iterdir() if file.name.endswith(".toml"))
@@ -207,7 +242,10 @@ def config_from_data(data: Mapping[str, Any], where: str, base: Config | None = 
         raise EvergaitError(f"{where}: format is {version!r}; this evergait reads format 1 to {FORMAT}")
     if "preset" in data:
         base = preset(str(data.pop("preset")))
+    import_trusted(named_plugins(data), f"{where}: plugins")
     try:
-        return from_data(Config, data, base=base or Config())
+        config = from_data(Config, data, base=base or Config())
+        _check_engine(config.engine)
+        return config
     except EvergaitError as error:
         raise EvergaitError(f"{where}: {error}") from error

@@ -3,13 +3,15 @@
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
 
 import tyro
 from rich.table import Table
 from rich.text import Text
 
 from evergait.core.console import Screen
+from evergait.core.plugins import import_trusted, trust
 from evergait.core.terminal import inert, inert_json
 
 T = TypeVar("T")
@@ -25,10 +27,29 @@ def parse_flags(command: Any, arguments: Sequence[str], name: str, **options: An
     return tyro.cli(command, args=arguments, prog=f"evergait {name}", **options)
 
 
+def split_flags(kind: type[T], arguments: Sequence[str]) -> tuple[T, list[str]]:
+    """What some flags say, and all other arguments."""
+    found, rest = tyro.cli(kind, args=arguments, return_unknown_args=True, add_help=False)
+    return found, list(rest)
+
+
 def first_flags(kind: type[T], arguments: Sequence[str]) -> T:
     """What some flags say, whatever else is among the arguments: they decide which others there are."""
-    found, _ = tyro.cli(kind, args=arguments, return_unknown_args=True, add_help=False)
-    return found
+    return split_flags(kind, arguments)[0]
+
+
+@dataclass(frozen=True)
+class Imports:
+    """Flags of every command."""
+
+    modules: Annotated[tuple[str, ...], tyro.conf.arg(name="import"), tyro.conf.UseAppendAction] = ()
+    """Python module of your own that adds methods, optimizers, engines or tasks; the current folder counts."""
+
+    def run(self) -> None:
+        """Import them: naming them is trusting them."""
+        for module in self.modules:
+            trust(module)
+        import_trusted(self.modules, "import")
 
 
 def print_json(data: Mapping[str, Any] | Sequence[Any]) -> None:

@@ -10,7 +10,7 @@ from evergait.commands.base import print_json, print_table
 from evergait.config import Evaluation
 from evergait.core.arrays import Float32
 from evergait.core.data import require
-from evergait.engines import EngineName, engine_name
+from evergait.engines import engine_name
 from evergait.tasks import Task, parse_task
 from evergait.training.evaluate import Evaluator, as_recorded
 from evergait.training.run import Run, check_threads, known_task
@@ -32,7 +32,7 @@ class Eval:
     """The θ at the end of the phase, or its best evaluated one."""
     generation: int | None = None
     """A generation of the phase whose θ was kept on the way, instead of the one at its end."""
-    engine: EngineName = "auto"
+    engine: str = "auto"
     """What simulates episodes."""
     episodes: int = 10
     """Episodes per task."""

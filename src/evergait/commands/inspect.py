@@ -8,6 +8,7 @@ import gymnasium
 
 from evergait.commands.base import console, print_json, print_table
 from evergait.core.data import Family
+from evergait.core.plugins import import_installed
 from evergait.engines import available, get_engine
 from evergait.es.optimizers import Optimizer
 from evergait.methods import Method
@@ -61,6 +62,7 @@ class Methods:
 
     def run(self) -> int:
         """Print what there is."""
+        import_installed()
         families: dict[str, type[Family]] = {"method": Method, "optimizer": Optimizer, "workers": WorkersChoice}
         data = {
             kind: {n: _options(member) for n, member in family.members.items()} for kind, family in families.items()

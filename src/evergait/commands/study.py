@@ -120,7 +120,7 @@ class Study:
     action: Any
 
     @staticmethod
-    def from_arguments(arguments: Sequence[str]) -> "Study":
+    def from_arguments(arguments: Sequence[str], modules: Sequence[str] = ()) -> "Study":
         """From flags: first those that choose workers, then all."""
         command: Study = parse_flags(study_command(first_flags(WorkersKind, arguments)), arguments, "study")
         return command

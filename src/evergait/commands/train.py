@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +11,9 @@ import tyro
 from evergait.commands.base import console, errors, first_flags, parse_flags
 from evergait.commands.show import print_run
 from evergait.commands.workers import WorkersKind
-from evergait.config import Config, preset, read_config
+from evergait.config import Config, preset, read_config, trust_file
 from evergait.core.data import from_data
+from evergait.core.plugins import import_installed
 from evergait.core.signals import Stop, interruptible, stop_at_safe_points
 from evergait.es.optimizers import Optimizer
 from evergait.methods import Method
@@ -42,6 +43,7 @@ class Choices:
         """What flags start from."""
         config = preset(self.preset) if self.preset else Config()
         if self.config:
+            trust_file(self.config)
             config = read_config(self.config, config)
         named = {"method": self.method, "optimizer": self.optimizer}
         return from_data(Config, {part: {"name": name} for part, name in named.items() if name}, base=config)
@@ -67,16 +69,20 @@ class Train:
     """Time between checkpoints."""
 
     @staticmethod
-    def from_arguments(arguments: Sequence[str]) -> "Train":
-        """From flags: first those that choose, then all, on top of what was chosen."""
+    def from_arguments(arguments: Sequence[str], modules: Sequence[str] = ()) -> "Train":
+        """From flags: first those that choose, then all, on top of what was chosen; the run names what it imported."""
+        import_installed()
         choices, kind = first_flags(Choices, arguments), first_flags(WorkersKind, arguments)
-        default = Train(tyro.MISSING, choices.settings(), choices, kind=kind, workers=kind.choice())
+        settings = choices.settings()
+        settings = replace(settings, plugins=tuple(dict.fromkeys((*settings.plugins, *modules))))
+        default = Train(tyro.MISSING, settings, choices, kind=kind, workers=kind.choice())
         command: Train = parse_flags(Train, arguments, "train", default=default)
         return command
 
     def run(self) -> int:
         """Train, with progress; return the exit code."""
-        config = self.settings
+        config = self.settings.with_plugins()
+        config.trust()
         self.workers.check()
         set_limits(self.workers.limits)
         config.check()

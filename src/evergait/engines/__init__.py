@@ -3,7 +3,6 @@
 import functools
 import importlib
 import importlib.util
-from typing import Literal
 
 from evergait.core.errors import EvergaitError
 from evergait.core.names import nearest
@@ -11,9 +10,7 @@ from evergait.engines.base import Engine, Episodes, Outcome, Recording
 from evergait.tasks import Task
 from evergait.tasks.process import Limits
 
-EngineName = Literal["auto", "planar", "mujoco", "gymnasium"]
-
-ENGINES = {
+ENGINES: dict[str, str | type[Engine]] = {
     "planar": "evergait.engines.planar.engine:PlanarEngine",
     "mujoco": "evergait.engines.mujoco.engine:MujocoEngine",
     "gymnasium": "evergait.engines.gymnasium.engine:GymnasiumEngine",
@@ -21,16 +18,29 @@ ENGINES = {
 """Names and where their classes are, from the fastest to the most general: the order in which `auto` asks."""
 
 
+def register_engine(engine: type[Engine]) -> type[Engine]:
+    """Add an engine of one's own, under its name; may decorate its class. `auto` asks it last."""
+    ENGINES[engine.name] = engine
+    return engine
+
+
 def available() -> list[str]:
     """Names of the engines that this installation has."""
-    return [name for name, place in ENGINES.items() if importlib.util.find_spec(place.partition(":")[0])]
+    return [
+        name
+        for name, place in ENGINES.items()
+        if not isinstance(place, str) or importlib.util.find_spec(place.partition(":")[0])
+    ]
 
 
 def make_engine(name: str) -> Engine:
     """A new engine by name."""
     if name not in available():
         raise EvergaitError(f"engine: there is none called {name!r}{nearest(name, available())}")
-    module, _, class_name = ENGINES[name].partition(":")
+    place = ENGINES[name]
+    if not isinstance(place, str):
+        return place()
+    module, _, class_name = place.partition(":")
     engine: Engine = getattr(importlib.import_module(module), class_name)()
     return engine
 
@@ -68,7 +78,6 @@ def engine_name(wanted: str, task: Task) -> str:
 __all__ = [
     "ENGINES",
     "Engine",
-    "EngineName",
     "Episodes",
     "Limits",
     "Outcome",
@@ -78,4 +87,5 @@ __all__ = [
     "get_engine",
     "limited_engine",
     "make_engine",
+    "register_engine",
 ]

@@ -27,11 +27,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from evergait.config import Config, config_from_data
+from evergait.config import Config, config_from_data, named_plugins
 from evergait.core.data import from_data, require, to_data, to_toml
 from evergait.core.errors import EvergaitError
 from evergait.core.files import TOML_LIMIT, parse_toml, read_bytes
 from evergait.core.names import nearest
+from evergait.core.plugins import import_installed, trust
 from evergait.core.table import file_name
 from evergait.tasks import Task, all_orders, parse_stream, parse_task
 
@@ -75,7 +76,7 @@ class Study:
 
     def base_config(self) -> Config:
         """The settings that all conditions start from."""
-        return config_from_data(self.base, f"{self.where}: base")
+        return config_from_data(self.base, f"{self.where}: base").with_plugins()
 
     def tasks(self) -> tuple[Task, ...]:
         """The study's set of tasks."""
@@ -102,7 +103,7 @@ class Study:
     def condition_config(self, condition: str) -> Config:
         """The base config with what a condition changes."""
         changes = {key: value for key, value in self.conditions[condition].items() if key != "orders"}
-        return config_from_data(changes, f"{self.where}: conditions.{condition}", self.base_config())
+        return config_from_data(changes, f"{self.where}: conditions.{condition}", self.base_config()).with_plugins()
 
     def at_scale(self, scale: str) -> "Study":
         """The study with the changes of a scale; an empty name changes nothing."""
@@ -166,12 +167,16 @@ def read_study(name_or_path: str | Path) -> Study:
     text = str(name_or_path)
     if text in shipped_studies():
         return parse_study((SHIPPED / f"{text}.toml").read_bytes(), text)
+    import_installed()
     path = Path(name_or_path)
     if path.suffix != ".toml" and not path.exists():
         raise EvergaitError(
             f"study: there is no study {text!r}{nearest(text, shipped_studies())} (or give the path of a .toml file)"
         )
-    return parse_study(read_bytes(path, TOML_LIMIT), text)
+    content = read_bytes(path, TOML_LIMIT)
+    for module in named_plugins(_table(parse_toml(content, text).get("base", {}), "base")):
+        trust(module)  # a study's file, not its results: it is read to be trained
+    return parse_study(content, text)
 
 
 def parse_study(content: bytes, where: str) -> Study:
@@ -245,6 +250,8 @@ def check(study: Study) -> None:
             config = scaled.condition_config(condition)
             for stream in scaled.orders(condition):
                 try:
-                    replace(config, stream=tuple(task.name for task in stream)).check()
+                    config = replace(config, stream=tuple(task.name for task in stream))
+                    config.trust()
+                    config.check()
                 except EvergaitError as error:
                     raise EvergaitError(f"{where}: {error}") from error

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import gymnasium
 
+from evergait.core import plugins
 from evergait.core.errors import EvergaitError
 from evergait.tasks.base import Task
 from evergait.tasks.channel import Channel, Garbled
@@ -156,16 +157,11 @@ def is_foreign(task: Task) -> bool:
     return isinstance(spec.entry_point, str) and not spec.entry_point.startswith("gymnasium.")
 
 
-TRUSTED = "EVERGAIT_TRUSTED_MODULES"
-"""Environment variable with names of modules, between commas, that ids such as `my_robots:Walker-v0` may import."""
-
-
 def trust(task: Task) -> None:
     """Let the task's id import the module that it names, here and in processes that are started from now on."""
     module, colon, _ = task.id.partition(":")
-    known = os.environ.get(TRUSTED, "").split(",")
-    if colon and module not in known:
-        os.environ[TRUSTED] = ",".join(filter(None, (*known, module)))
+    if colon:
+        plugins.trust(module)
 
 
 def spec_of(task: Task) -> bytes:

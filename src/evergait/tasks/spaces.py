@@ -1,8 +1,6 @@
 """What the policy must know of a task: sizes of observation and action, action bounds, time limit."""
 
 import functools
-import os
-import sys
 import warnings
 from dataclasses import dataclass
 
@@ -12,8 +10,9 @@ import numpy as np
 from evergait.core.arrays import Float32
 from evergait.core.errors import EvergaitError
 from evergait.core.names import nearest
+from evergait.core.plugins import check_trust
 from evergait.tasks.base import Task
-from evergait.tasks.process import TRUSTED, Beat, ask, is_foreign
+from evergait.tasks.process import Beat, ask, is_foreign
 from evergait.tasks.quiet import hushed
 from evergait.tasks.variants import unsupported
 
@@ -95,18 +94,10 @@ def is_registered(task: Task) -> bool:
     return task.id in gymnasium.registry
 
 
-def _is_trusted(module: str) -> bool:
-    """Whether it is imported already, or someone other than a file has named it."""
-    return module in sys.modules or module in os.environ.get(TRUSTED, "").split(",")
-
-
 def _check_trust(task: Task) -> None:
     module, colon, _ = task.id.partition(":")
-    if colon and not _is_trusted(module):
-        raise EvergaitError(
-            f"task {task.name!r}: would import the Python module {module!r}, which a file may not do by itself; "
-            f"if you trust it, set {TRUSTED}={module}"
-        )
+    if colon:
+        check_trust(module, f"task {task.name!r}")
 
 
 def make(task: Task) -> gymnasium.Env[object, object]:

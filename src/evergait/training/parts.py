@@ -5,11 +5,14 @@ that uses the part: so these phases get new names, and all others keep theirs. V
 Methods and optimizers have `version` in their class; the parts that are no classes have theirs here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from typing import Any
 
+from evergait.core.data import Family
 from evergait.core.fingerprint import libm_fingerprint
+from evergait.core.plugins import plugin_of, plugin_version
+from evergait.engines import ENGINES
 from evergait.es.optimizers import Optimizer
 from evergait.methods import Method
 
@@ -19,6 +22,8 @@ VERSIONS: dict[str, int] = {
     "policy": 2,  # 2: tanh is right near ±√3, where it was zero
 }
 """`policy`, `shaping.<name>`, `engine.<name>` → version, if it is not 1."""
+
+FAMILIES: dict[str, type[Family]] = {"optimizer": Optimizer, "method": Method}
 
 MACHINE_ENGINES = {"mujoco", "gymnasium"}
 """Engines whose bits depend on the machine's elementary functions, too."""
@@ -31,7 +36,7 @@ def part_versions(identity: Mapping[str, Any]) -> dict[str, int]:
     {'policy': 2, 'shaping.nes': 1, 'method.replay': 1, 'method.project': 1, 'engine.planar': 1}
     """
     found = {name: VERSIONS.get(name, 1) for name in ("policy", f"shaping.{identity.get('shaping')}")}
-    for kind, family in (("optimizer", Optimizer), ("method", Method)):
+    for kind, family in FAMILIES.items():
         for name in _name(identity.get(kind)).split("+"):
             if name in family.members:
                 found[f"{kind}.{name}"] = family.members[name].version
@@ -42,6 +47,16 @@ def part_versions(identity: Mapping[str, Any]) -> dict[str, int]:
 
 def _name(options: object) -> str:
     return str(options.get("name", "")) if isinstance(options, Mapping) else ""
+
+
+def plugin_versions(identity: Mapping[str, Any], named: Iterable[str]) -> dict[str, str]:
+    """Module → version, for every plug-in that a phase uses: whose parts it has, or that has no parts but tasks."""
+    parts = [(family, name) for family in FAMILIES for name in _name(identity.get(family)).split("+")]
+    used = {plugin_of(FAMILIES[family].members.get(name)) for family, name in parts}
+    used |= {plugin_of(ENGINES.get(name)) for name in dict(identity.get("engine", {})).values()}
+    owners = {plugin_of(member) for family in FAMILIES.values() for member in family.members.values()}
+    owners |= {plugin_of(engine) for engine in ENGINES.values()}
+    return {module: plugin_version(module) for module in sorted(used | (set(named) - owners)) if module}
 
 
 def with_versions(identity: Mapping[str, Any], is_recorded: bool = False) -> dict[str, Any]:

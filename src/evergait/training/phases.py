@@ -16,7 +16,7 @@ from evergait.policy import Policy, Statistics
 from evergait.store.phases import PhaseFolder, PhaseStore, identity_hash
 from evergait.training.evaluate import Evaluator
 from evergait.training.observer import Observer
-from evergait.training.parts import with_versions
+from evergait.training.parts import plugin_versions, with_versions
 from evergait.training.state import State
 from evergait.training.train import Trainer
 from evergait.workers import Workers
@@ -58,6 +58,7 @@ def _identity(config: Config, stage: Stage, policy: Policy, parent: str) -> dict
     data = to_identity(config)
     for name in ("stream", "method"):
         del data[name]
+    named = data.pop("plugins", ())
     del data["generations" if config.steps else "steps"]
     del data["evaluation"]["every" if config.steps else "every_steps"]
     if not parent and config.carry != "best-population":  # the others' θ are both kept, whatever will be carried
@@ -73,6 +74,8 @@ def _identity(config: Config, stage: Stage, policy: Policy, parent: str) -> dict
         "healthy_bonus": {name: factor for name, factor in data["healthy_bonus"].items() if name in involved},
         "method": dict(config.method.settings(stage)),
     }
+    if plugins := plugin_versions(identity, named):
+        identity["plugins"] = plugins
     is_recorded = identity["method"]["name"] != "naive" and any(part.n_recorded for part in config.method.parts)
     return with_versions(identity, is_recorded)
 

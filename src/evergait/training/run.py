@@ -271,6 +271,8 @@ def train(
 
     Phases that the store already has, from this run or another, are not trained again.
     """
+    config = config.with_plugins()
+    config.trust()
     config.check()
     n_threads = check_threads(threads)
     out = Path(out)

@@ -9,19 +9,24 @@ from collections.abc import Sequence
 import gymnasium
 import numpy as np
 
-from evergait.engines import Episodes, Outcome
+from evergait.core.plugins import import_trusted, plugin_of, trust
+from evergait.engines import ENGINES, Episodes, Outcome
 
 # Ray's own messages are pickles too: only who holds the cluster's token can send them.
 
 
 def pack_request(engine: str, episodes: Episodes) -> bytes:
     """All that the rows of a request share, and the rows."""
-    return pickle.dumps((engine, episodes, _environment(episodes)), protocol=5)
+    plugin = plugin_of(ENGINES.get(engine))
+    return pickle.dumps((engine, episodes, _environment(episodes), plugin), protocol=5)
 
 
 def unpack_request(data: bytes) -> tuple[str, Episodes]:
     """The engine's name and the request; an environment that the sender registered by itself is made known here."""
-    engine, episodes, environment = pickle.loads(data)  # noqa: S301
+    engine, episodes, environment, plugin = pickle.loads(data)  # noqa: S301
+    if plugin:
+        trust(plugin)
+        import_trusted([plugin], f"engine {engine}")
     if environment and episodes.task.id not in gymnasium.registry:
         gymnasium.registry[episodes.task.id] = pickle.loads(environment)  # noqa: S301
     return engine, episodes

@@ -1,0 +1,90 @@
+"""Plug-ins: Python modules of other people that add methods, optimizers, engines and tasks by being imported.
+
+A file never imports anything by itself. Whoever trains trusts the modules that the settings name, and packages that
+declare an entry point in the group `evergait.plugins`; whoever only reads names modules with --import, or in the
+environment variable EVERGAIT_TRUSTED_MODULES. What is trusted here is so in processes that are started from here.
+"""
+
+import functools
+import hashlib
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+
+from evergait.core.errors import EvergaitError
+
+GROUP = "evergait.plugins"
+TRUSTED = "EVERGAIT_TRUSTED_MODULES"
+"""Environment variable with names of modules, between commas."""
+
+
+def is_trusted(module: str) -> bool:
+    """Whether a module is imported already, or someone other than a file has named it."""
+    return module in sys.modules or module in os.environ.get(TRUSTED, "").split(",")
+
+
+def trust(module: str) -> None:
+    """Let files name this module, here and in processes that are started from now on."""
+    known = os.environ.get(TRUSTED, "").split(",")
+    if module not in known:
+        os.environ[TRUSTED] = ",".join(filter(None, (*known, module)))
+
+
+def check_trust(module: str, where: str) -> None:
+    """Raise EvergaitError for a module that only a file has named."""
+    if not is_trusted(module):
+        raise EvergaitError(
+            f"{where}: would import the Python module {module!r}, which a file may not do by itself; "
+            f"if you trust it, add --import {module} or set {TRUSTED}={module}"
+        )
+
+
+def import_trusted(modules: Iterable[str], where: str) -> None:
+    """Import modules that someone trusts; the current folder counts."""
+    for module in modules:
+        check_trust(module, where)
+        if module in sys.modules:
+            continue
+        here = str(Path.cwd())
+        if here not in sys.path:
+            sys.path.append(here)
+        if not all(part.isidentifier() for part in module.split(".")):
+            raise EvergaitError(f"{where}: {module!r} is not the name of a Python module")
+        try:
+            importlib.import_module(module)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise EvergaitError(f"{where}: the module {module!r} cannot be imported: {reason}") from error
+
+
+def import_installed() -> None:
+    """Import what installed packages offer in our group of entry points."""
+    for entry in metadata.entry_points(group=GROUP):
+        trust(entry.module)
+        import_trusted([entry.module], f"plug-in {entry.name}")
+
+
+def plugin_of(part: object) -> str:
+    """The module that must be imported for a part of someone else's to be there; empty for evergait's own."""
+    module = str(getattr(part, "__module__", "")) if isinstance(part, type) else ""
+    return "" if module.partition(".")[0] in ("", "evergait", "__main__") else module
+
+
+@functools.cache
+def plugin_version(module: str) -> str:
+    """What tells one version of a plug-in from another: its package's version, or a digest of its file.
+
+    >>> plugin_version("numpy") == metadata.version("numpy")
+    True
+    """
+    top = module.partition(".")[0]
+    for package in metadata.packages_distributions().get(top, ()):
+        return metadata.version(package)
+    spec = importlib.util.find_spec(module)
+    if spec is None or not spec.origin or not Path(spec.origin).is_file():
+        return ""
+    return hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest()[:12]

@@ -1,0 +1,105 @@
+"""The examples work, each from an empty folder, and are short."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import evergait as eg
+from evergait.core import plugins
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SMALL = "--generations 2 --pairs 4 --evaluation.episodes 1 --evaluation.random-policies 1"
+
+
+def lines(*names: str) -> int:
+    """How many lines files have in all, empty ones aside."""
+    texts = [(EXAMPLES / name).read_text() for name in names]
+    return sum(bool(line.strip()) for text in texts for line in text.splitlines())
+
+
+def shell(command: str, folder: Path, code: int = 0, **environment: str) -> str:
+    """What a command prints."""
+    words = [sys.executable, "-m", *command.split()]
+    place = {**os.environ, "COLUMNS": "300", **environment}
+    done = subprocess.run(words, cwd=folder, env=place, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the plug-in package as pip installs it: the module, and what its pyproject.toml declares."""
+    declared = tomllib.loads((EXAMPLES / "plugin/pyproject.toml").read_text())["project"]
+    site = tmp_path_factory.mktemp("site")
+    about = site / f"{declared['name']}-{declared['version']}.dist-info"
+    about.mkdir()
+    shutil.copy(EXAMPLES / "plugin/shrink.py", site)
+    (about / "METADATA").write_text(f"Name: {declared['name']}\nVersion: {declared['version']}\n")
+    (about / "top_level.txt").write_text("shrink\n")
+    groups = declared["entry-points"].items()
+    entries = (f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in names.items()) for group, names in groups)
+    (about / "entry_points.txt").write_text("\n".join(entries))
+    return site
+
+
+def test_a_plugin_package_is_found_by_its_entry_point(installed: Path, tmp_path: Path) -> None:
+    assert lines("plugin/shrink.py", "plugin/pyproject.toml") <= 20
+    path = {"PYTHONPATH": str(installed)}
+    train = f"evergait train --method shrink --method.share 0.5 --stream InvertedPendulum-v5 Reacher-v5 {SMALL} --out r"
+    shell(train, tmp_path, **path)
+    assert 'plugins = ["shrink"]' in (tmp_path / "r/config.toml").read_text()
+    first, second = sorted((p.read_text() for p in (tmp_path / "r/phases").glob("*/config.toml")), key=len)
+    assert "shrink" not in first  # nothing to keep yet: it is everyone's first phase
+    assert '[plugins]\nshrink = "1.0"' in second
+    assert "--method.share" in shell("evergait methods", tmp_path, **path)
+
+
+@pytest.mark.parametrize("command", ["show r", "eval r --episodes 1", "export r", "verify r --episodes 1", "report r"])
+def test_reading_commands_import_it_only_if_asked(command: str, installed: Path, tmp_path: Path) -> None:
+    path = {"PYTHONPATH": str(installed)}
+    train = f"evergait train --import shrink --method shrink --stream InvertedPendulum-v5 CartPole-v1 {SMALL} --out r"
+    shell(train, tmp_path, **path)
+    refused = shell(f"evergait {command}", tmp_path, 2, **path)
+    assert "would import the Python module 'shrink'" in refused
+    assert "--import shrink" in refused
+    shell(f"evergait {command} --import shrink", tmp_path, **path)
+    shell(f"evergait {command}", tmp_path, **path, EVERGAIT_TRUSTED_MODULES="shrink")
+
+
+def test_the_current_folder_counts_and_another_file_is_another_version(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text((EXAMPLES / "plugin/shrink.py").read_text())
+    train = f"evergait train --import mine --method shrink --stream InvertedPendulum-v5 Reacher-v5 {SMALL} --out"
+    shell(f"{train} a", tmp_path)
+    with (tmp_path / "mine.py").open("a") as file:
+        file.write("# another one\n")
+    shell(f"{train} b", tmp_path)
+    names = [{p.name for p in (tmp_path / run / "phases").iterdir()} for run in "ab"]
+    assert len(names[0] & names[1]) == 1  # the first phase does not use it
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--import no_such_module", "the module 'no_such_module' cannot be imported: ModuleNotFoundError"),
+        ("--import ../evil", "'../evil' is not the name of a Python module"),
+        ("--import broken", "the module 'broken' cannot be imported: ZeroDivisionError"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_a_sentence(arguments: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    said = shell(f"evergait train {arguments} --out r", tmp_path, 2)
+    assert message in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "r").exists()
+
+
+def test_checking_a_config_trusts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(plugins.TRUSTED, "")
+    with pytest.raises(eg.EvergaitError, match="would import the Python module 'nobody_knows'"):
+        eg.Config(stream=("nobody_knows:Robot-v0",)).check()
+    assert os.environ[plugins.TRUSTED] == ""
