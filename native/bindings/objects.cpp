@@ -13,6 +13,8 @@ std::string in_words(double x) {
   return text;
 }
 
+std::string in_words(const nb::object& value) { return nb::str(nb::handle(value)).c_str(); }
+
 std::string in_words(const size_t* shape, size_t n_dims) {
   std::string text = "(";
   for (size_t i = 0; i < n_dims; i++)
@@ -35,8 +37,9 @@ void raise_if(const Problem& problem, const std::string& where) {
 }
 
 void require_range(const char* name, int64_t value, int64_t low, int64_t high) {
-  if (value < low || value > high)
-    refuse(name, std::to_string(value), "from " + std::to_string(low) + " to " + std::to_string(high));
+  if (value >= low && value <= high) return;
+  const std::string range = "from " + std::to_string(low) + " to " + std::to_string(high);
+  refuse(name, std::to_string(value), low == high ? std::to_string(low) : range);
 }
 
 void require_threads(int n_threads) { require_range("n_threads", n_threads, 1, 1 << 16); }
@@ -50,10 +53,10 @@ void require_shape(const std::string& name, const size_t* shape, size_t n_dims, 
 }
 
 void refuse_type(const std::string& where, nb::handle value, const char* type, int n_dims, bool written) {
-  std::string is = nb::type_name(value.type()).c_str();
+  auto part = [&](const char* name) { return in_words(nb::object(value.attr(name))); };
+  std::string is = in_words(nb::object(value.type().attr("__name__")));
   if (nb::hasattr(value, "dtype") && nb::hasattr(value, "shape"))
-    is += std::string(" of ") + nb::str(value.attr("dtype")).c_str() + " with shape " +
-          nb::str(value.attr("shape")).c_str();
+    is += " of " + part("dtype") + " with shape " + part("shape");
   const std::string right = std::string("a contiguous array of ") + type + " with " + std::to_string(n_dims) +
                             (n_dims == 1 ? " dimension" : " dimensions") + (written ? " that can be written to" : "");
   throw nb::type_error((where + ": is " + is + "; it must be " + right).c_str());

@@ -121,12 +121,19 @@ class PlanarEngine:
         """Nothing is kept between calls."""
 
     def _run(self, episodes: Episodes, n_threads: int, record: bool) -> tuple[Outcome, Float64]:
+        flight = self.flight(episodes, n_threads, record)
+        _native.planar_episodes(flight)
+        none = np.zeros((0, 2, 0))
+        statistics = none if flight.sums is None else flight.sums
+        trace = none if flight.trace is None else flight.trace
+        return Outcome(flight.returns, flight.lengths, flight.diverged.astype(bool), statistics), trace
+
+    def flight(self, episodes: Episodes, n_threads: int, record: bool = False) -> Flight:
+        """What the native core needs for every row."""
         robot, n = compile_robot(episodes.task), len(episodes)
         limit = min(episodes.horizon or robot.n_steps, robot.n_steps)
         position, velocity = robot.initial_states(episodes.seed)
-        sums = np.zeros((n, 2, episodes.network.n_observations)) if episodes.gather_statistics else None
-        trace = np.zeros((n if record else 0, limit + 1, robot.model.n_dofs))
-        flight = Flight(
+        return Flight(
             robot.model.description,
             robot.rules.flat(episodes.healthy_bonus),
             episodes,
@@ -136,12 +143,9 @@ class PlanarEngine:
             returns=np.zeros(n),
             lengths=np.zeros(n, np.int32),
             diverged=np.zeros(n, np.uint8),
-            sums=sums,
-            trace=trace if record else None,
+            sums=np.zeros((n, 2, episodes.network.n_observations)) if episodes.gather_statistics else None,
+            trace=np.zeros((n, limit + 1, robot.model.n_dofs)) if record else None,
             n_threads=n_threads,
             n_lanes=self._n_lanes,
             any_tree=self._any_tree,
         )
-        _native.planar_episodes(flight)
-        statistics = sums if sums is not None else np.zeros((0, 2, 0))
-        return Outcome(flight.returns, flight.lengths, flight.diverged.astype(bool), statistics), trace
