@@ -19,6 +19,7 @@ setup: .venv/installed
 	@"$(PYTHON)" scripts/setup.py
 
 .venv/installed: .venv/locked $(SOURCES)
+	$(BIN)/python scripts/wasm.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index --force-reinstall .
 	touch $@
 

@@ -1,7 +1,10 @@
 """What many tests share."""
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small import tiny_config, tiny_study
@@ -12,6 +15,16 @@ from evergait.studies.results import Results
 from evergait.training.run import train
 
 os.environ["NO_COLOR"] = "1"
+SWITCHES = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +42,16 @@ def trained_study(tmp_path_factory: pytest.TempPathFactory) -> Results:
     (path / "tiny.toml").write_text(tiny_study())
     run_study(path / "tiny.toml", path / "out", seeds=2, threads=1)
     return load_results(path / "out")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A real Chromium; tests that want it are skipped where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not chromium:
+        pytest.skip("no Chromium on this machine (apt-get install chromium)")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=SWITCHES)
+        yield browser
+        browser.close()

@@ -1,13 +1,12 @@
 """`evergait report` and `evergait play`: results as a page, one gait as a page or a film."""
 
-import os
-import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
 
 from evergait.commands.base import console
+from evergait.commands.opening import open_page
 from evergait.commands.reporting import play, write_report
 from evergait.studies.folder import load_results
 
@@ -27,8 +26,8 @@ class Report:
         """Write the page."""
         path = write_report(load_results(self.folder), self.output or self.folder)
         console.print(f"Wrote {path} ({path.stat().st_size / 1e6:.1f} MB).", markup=False, soft_wrap=True)
-        if self.open and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-            webbrowser.open(path.resolve().as_uri())
+        if self.open:
+            open_page(path.resolve().as_uri())
         return 0
 
 

@@ -96,6 +96,12 @@ class Robot:
         depth = 0.0 if self.camera.planar else float(np.sin(ELEVATION)) * float(np.ptp(ends[..., 0]))
         return height - depth / 2, height + depth / 2
 
+    def at_drawing(self) -> Any:
+        """The state in which the model was drawn, where all joint angles are zero."""
+        data = mujoco.MjData(self.model)
+        mujoco.mj_kinematics(self.model, data)
+        return data
+
     def _at_rest(self) -> Any:
         data = mujoco.MjData(self.model)
         data.qpos[:] = getattr(self.env.unwrapped, "init_qpos", self.model.qpos0)

@@ -1,0 +1,59 @@
+"""`evergait lab`: one file in which robots live, are pushed, forget and are trained; it needs a browser."""
+
+from pathlib import Path
+from typing import Any
+
+from evergait.core.errors import EvergaitError
+from evergait.core.names import short
+from evergait.live.module import FILES, packed_module
+from evergait.live.page import render
+from evergait.live.robots import live_robot
+from evergait.live.shelves import Shelves
+from evergait.studies.folder import load_results
+from evergait.studies.results import Results
+from evergait.tasks import parse_task
+
+SAMPLE = Path(str(FILES / "sample"))
+"""A study that ships with the package."""
+
+
+def lab_data(results: Results, train: bool = True) -> dict[str, Any]:
+    """All that a page with live robots reads; what cannot live on it is said in words."""
+    robots, messages = [], []
+    names = dict.fromkeys(task for entry in results.entries for ledger in entry.run.ledgers for task in ledger.tasks)
+    learnt = dict.fromkeys(t for entry in results.entries for ledger in entry.run.ledgers for t in ledger.learning)
+    for name in [*learnt, *(name for name in names if name not in learnt)]:
+        try:
+            robots.append(live_robot(parse_task(name)))
+        except EvergaitError as error:
+            messages.append(f"{error}.")
+    shelves = Shelves(tuple(parse_task(robot["name"]) for robot in robots))
+    shelves.fill(results, train)
+    messages += [
+        f"{short(robot['name'])} lives here but is not trained here: only NumPy draws its resets."
+        for robot in robots
+        if not robot["trainable"]
+    ]
+    if shelves.n_left_out:
+        messages.append(
+            f"{shelves.n_left_out} policies from the middle of phases are left out to keep this file small."
+        )
+    return {
+        "module": packed_module(),
+        "robots": robots,
+        "tasks": [short(robot["name"]) for robot in robots],
+        "policies": shelves.policies,
+        "thetas": shelves.thetas,
+        "runs": shelves.runs,
+        "messages": messages,
+    }
+
+
+def render_lab(folder: Path | None = None) -> str:
+    """The page, about a folder's runs or the ones that ship with the package."""
+    results = load_results(folder or SAMPLE)
+    data = lab_data(results)
+    if not data["runs"]:
+        why = " ".join(data["messages"]) or "it has no finished phase with its policy."
+        raise EvergaitError(f"{folder}: no robot of it can live in a page: {why}")
+    return render("lab.html", data, title=results.title, description=results.description, messages=data["messages"])

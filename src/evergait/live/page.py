@@ -1,0 +1,65 @@
+"""Pages of this package: a template, with styles, scripts, the workers' script and data put in."""
+
+import base64
+import functools
+import hashlib
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+import evergait
+from evergait.live.module import assets
+from evergait.report.escape import script_json
+from evergait.report.html import ASSETS as REPORT_ASSETS
+
+SHARED = ("core.js", "gait.js")
+"""Of the report: small helpers, the theme, and drawing on a canvas."""
+ENGINE = ("engine.js", "es.js")
+SCRIPTS = (
+    *ENGINE,
+    "digest.js",
+    "crew.js",
+    "trainer.js",
+    "unpack.js",
+    "stage.js",
+    "chart.js",
+    "film.js",
+    "lab.js",
+    "training.js",
+)
+WORKER = (*ENGINE, "worker.js")
+STYLES = ("colours.css", "page.css", "player.css")
+
+
+@functools.cache
+def lab_script() -> str:
+    """All scripts of the page as one function of its own."""
+    shared = "\n".join((REPORT_ASSETS / name).read_text() for name in SHARED)
+    return f'(() => {{\n"use strict";\n{shared}\n{assets(*SCRIPTS)}\nstartLab();\n}})();'
+
+
+def render(template: str, data: dict[str, Any], **page: Any) -> str:
+    """The page; its policy lets it run its own script, its own workers and its own module, and load nothing."""
+    script = lab_script()
+    style = "\n".join((REPORT_ASSETS / name).read_text() for name in STYLES) + assets("lab.css")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        _templates()
+        .get_template(template)
+        .render(
+            **page,
+            data=script_json(data),
+            script=Markup(script),  # noqa: S704 - our own files
+            worker=Markup(f'"use strict";\n{assets(*WORKER)}'),  # noqa: S704 - our own files
+            style=Markup(style),  # noqa: S704 - our own files
+            script_hash=f"sha256-{digest}",
+            version=evergait.__version__,
+        )
+    )
+
+
+@functools.cache
+def _templates() -> jinja2.Environment:
+    loader = jinja2.PackageLoader("evergait.live")
+    return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)

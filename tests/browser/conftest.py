@@ -1,0 +1,58 @@
+"""What tests of live pages share: a real Chromium, and a bare page that has the engine and nothing else."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evergait.live.module import assets, packed_module
+from evergait.live.page import ENGINE, WORKER
+from evergait.report.html import ASSETS
+
+SCRIPTS = (*ENGINE, "digest.js", "crew.js", "trainer.js", "unpack.js")
+START = """
+globalThis.opened = unpackModule(packed).then(async (module) => [module, await Engine.open(module)]);
+globalThis.call = async (name, argument) => {
+  const [module, engine] = await opened;
+  return calls[name](engine, argument, module);
+};
+"""
+
+
+def write_bare(path: Path, packed: str) -> Path:
+    """A page around a packed module, whose scripts a test can call."""
+    calls = (Path(__file__).parent / "calls.js").read_text()
+    script = "\n".join(
+        ((ASSETS / "core.js").read_text(), assets(*SCRIPTS), calls, f"const packed = '{packed}';", START)
+    )
+    worker = f'<script type="text/plain" id="worker">{assets(*WORKER)}</script>'
+    path.write_text(f"<!doctype html><meta charset=utf-8><title>bare</title>{worker}<script>{script}</script>")
+    return path
+
+
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page with the module that ships."""
+    return write_bare(tmp_path_factory.mktemp("bare") / "bare.html", packed_module())
+
+
+Call = Callable[..., Any]
+
+
+def caller(page: Any, path: Path) -> Call:
+    """Calls a function of calls.js in a page."""
+    page.goto(path.as_uri())
+    return lambda name, **argument: page.evaluate("([name, argument]) => call(name, argument)", [name, argument])
+
+
+@pytest.fixture
+def engine(browser: Any, bare: Path) -> Iterator[Call]:
+    """Calls a function of calls.js with the module that ships."""
+    context = browser.new_context()
+    page = context.new_page()
+    failures: list[str] = []
+    page.on("pageerror", lambda error: failures.append(str(error)))
+    yield caller(page, bare)
+    context.close()
+    assert failures == []
