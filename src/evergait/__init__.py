@@ -18,6 +18,7 @@ _PLACES = {
     "evergait.studies.folder": ("load",),
     "evergait.studies.results": ("Results",),
     "evergait.tasks": ("Task", "parse_task"),
+    "evergait.tasks.robot_file": ("Healthy", "Reward", "RobotFile"),
     "evergait.training.observer": ("Diagnostics", "Observer", "Position"),
     "evergait.training.run": ("Run", "train"),
     "evergait.workers": ("Local", "Ray"),
@@ -77,6 +78,9 @@ if TYPE_CHECKING:  # the same, for editors and type checkers
     from evergait.studies.results import Results as Results
     from evergait.tasks import Task as Task
     from evergait.tasks import parse_task as parse_task
+    from evergait.tasks.robot_file import Healthy as Healthy
+    from evergait.tasks.robot_file import Reward as Reward
+    from evergait.tasks.robot_file import RobotFile as RobotFile
     from evergait.training.observer import Diagnostics as Diagnostics
     from evergait.training.observer import Observer as Observer
     from evergait.training.observer import Position as Position

@@ -82,6 +82,17 @@ def test_the_current_folder_counts_and_another_file_is_another_version(tmp_path:
     assert len(names[0] & names[1]) == 1  # the first phase does not use it
 
 
+def test_a_robot_of_ones_own(tmp_path: Path) -> None:
+    assert lines("robot/crawler.toml", "robot/crawler.xml") <= 20
+    shutil.copytree(EXAMPLES / "robot", tmp_path, dirs_exist_ok=True)
+    shell(f"evergait train --stream crawler.toml {SMALL} --out run", tmp_path)
+    assert "crawler.toml" in shell("evergait show run", tmp_path)
+    assert "All agree" in shell("evergait verify run", tmp_path)
+    shell("evergait play run --output gait.html", tmp_path)
+    shell("evergait report run", tmp_path)
+    assert eg.load(tmp_path / "run").phases[0].identity()["engine"] == {"crawler.toml": "planar"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

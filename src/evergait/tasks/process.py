@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -21,6 +22,7 @@ from evergait.core import plugins
 from evergait.core.errors import EvergaitError
 from evergait.tasks.base import Task
 from evergait.tasks.channel import Channel, Garbled
+from evergait.tasks.robot_file import is_robot_file, read_robot
 
 SCRIBBLED = "wrote into a file descriptor that is not its own"
 SECONDS_TO_EXIT = 2.0
@@ -148,6 +150,8 @@ def in_words(error: BaseException) -> str:
 
 def is_foreign(task: Task) -> bool:
     """Whether the environment is someone else's: neither Gymnasium's own nor a class of this very program."""
+    if is_robot_file(task):
+        return bool(module_of(task))
     if ":" in task.id and task.id not in gymnasium.registry:
         return True  # a module that is yet to be imported
     try:
@@ -157,10 +161,17 @@ def is_foreign(task: Task) -> bool:
     return isinstance(spec.entry_point, str) and not spec.entry_point.startswith("gymnasium.")
 
 
-def trust(task: Task) -> None:
-    """Let the task's id import the module that it names, here and in processes that are started from now on."""
+def module_of(task: Task) -> str:
+    """The Python module that a task makes us import: `my_robots` of `my_robots:Walker-v0`; empty if there is none."""
+    if is_robot_file(task):
+        return read_robot(task).reward.function.partition(":")[0] if Path(task.id).is_file() else ""
     module, colon, _ = task.id.partition(":")
-    if colon:
+    return module if colon else ""
+
+
+def trust(task: Task) -> None:
+    """Let the task import the module that it names, here and in processes that are started from now on."""
+    if module := module_of(task):
         plugins.trust(module)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import gymnasium
 
 from evergait.tasks.base import Task
+from evergait.tasks.robot_file import is_robot_file
 
 
 class _LogConfig(ctypes.Structure):
@@ -59,6 +60,8 @@ def quiet() -> Iterator[None]:
 def hushed(task: Task) -> contextlib.AbstractContextManager[None]:
     """Keep MuJoCo quiet for tasks that use it, and keep it from being imported for those that do not."""
     spec = gymnasium.registry.get(task.id)
+    if is_robot_file(task):
+        return quiet()
     if spec is None or "mujoco" not in str(spec.entry_point):
         return contextlib.nullcontext()
     return quiet()

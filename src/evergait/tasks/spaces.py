@@ -12,8 +12,9 @@ from evergait.core.errors import EvergaitError
 from evergait.core.names import nearest
 from evergait.core.plugins import check_trust
 from evergait.tasks.base import Task
-from evergait.tasks.process import Beat, ask, is_foreign
+from evergait.tasks.process import Beat, ask, is_foreign, module_of
 from evergait.tasks.quiet import hushed
+from evergait.tasks.robot_file import is_robot_file
 from evergait.tasks.variants import unsupported
 
 
@@ -95,8 +96,7 @@ def is_registered(task: Task) -> bool:
 
 
 def _check_trust(task: Task) -> None:
-    module, colon, _ = task.id.partition(":")
-    if colon:
+    if module := module_of(task):
         check_trust(module, f"task {task.name!r}")
 
 
@@ -106,7 +106,13 @@ def make(task: Task) -> gymnasium.Env[object, object]:
     try:
         with hushed(task), warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            if is_robot_file(task):
+                from evergait.tasks.robot_env import make_robot  # here, for it imports MuJoCo
+
+                return make_robot(task)
             return gymnasium.make(task.id, disable_env_checker=True)
+    except EvergaitError:
+        raise
     except gymnasium.error.UnregisteredEnv as error:
         raise EvergaitError(
             f"task {task.name!r}: Gymnasium has no environment {task.id!r}{nearest(task.id, gymnasium.registry)[:300]}"

@@ -14,6 +14,7 @@ from evergait.engines import engine_name
 from evergait.methods import Stage
 from evergait.policy import Policy, Statistics
 from evergait.store.phases import PhaseFolder, PhaseStore, identity_hash
+from evergait.tasks.robot_file import is_robot_file, robot_digest
 from evergait.training.evaluate import Evaluator
 from evergait.training.observer import Observer
 from evergait.training.parts import plugin_versions, with_versions
@@ -74,6 +75,8 @@ def _identity(config: Config, stage: Stage, policy: Policy, parent: str) -> dict
         "healthy_bonus": {name: factor for name, factor in data["healthy_bonus"].items() if name in involved},
         "method": dict(config.method.settings(stage)),
     }
+    if robots := {task.name: robot_digest(task) for task in policy.tasks if is_robot_file(task)}:
+        identity["robots"] = robots
     if plugins := plugin_versions(identity, named):
         identity["plugins"] = plugins
     is_recorded = identity["method"]["name"] != "naive" and any(part.n_recorded for part in config.method.parts)

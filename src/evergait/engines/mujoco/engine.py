@@ -7,9 +7,10 @@ from evergait.core.names import nearest
 from evergait.engines.base import Episodes, Outcome
 from evergait.engines.mujoco.flight import Flight, Rows
 from evergait.engines.mujoco.simulation import Simulation
-from evergait.engines.mujoco.tasks import RULES
+from evergait.engines.mujoco.tasks import RULES, rules_of
 from evergait.tasks import Task, make
 from evergait.tasks.quiet import quiet
+from evergait.tasks.robot_file import is_robot_file
 from evergait.tasks.variants import unsupported
 
 N_SLOTS = 256
@@ -26,7 +27,9 @@ class MujocoEngine:
 
     def refuses(self, task: Task) -> str:
         """Why this engine cannot simulate the task, or an empty string if it can."""
-        if task.id not in RULES:
+        if is_robot_file(task) and rules_of(task) is None:
+            return f"task {task.name!r}: its reward is a Python function (mujoco engine; use --engine gymnasium)"
+        if rules_of(task) is None:
             return f"task {task.name!r}: the mujoco engine does not know {task.id!r}{nearest(task.id, RULES)}"
         env = make(task)
         env.close()

@@ -8,8 +8,9 @@ from gymnasium.utils import seeding
 from mujoco.batch import Batch, SimulationError
 
 from evergait.core.arrays import Bool, Float32, Float64, Int32, Int64, UInt32
+from evergait.core.errors import EvergaitError
 from evergait.engines.mujoco.library import HUGE, ContactBatch, was_reset
-from evergait.engines.mujoco.tasks import RULES, Fields
+from evergait.engines.mujoco.tasks import Fields, rules_of
 from evergait.tasks import Task, make
 from evergait.tasks.variants import apply_to_environment
 
@@ -26,7 +27,10 @@ class Simulation:
         self.task, self.n_slots, self.n_threads, self.n = task, n_slots, n_threads, 0
         self.n_steps: int = env.spec.max_episode_steps
         self._env = env.unwrapped
-        self._rules = RULES[task.id](self._env)
+        rules = rules_of(task)
+        if rules is None:
+            raise EvergaitError(f"task {task.name!r}: the mujoco engine does not know its rules")
+        self._rules = rules(self._env)
         self._healthy_reward = self._rules.healthy_reward
         batch_type = ContactBatch if "cfrc_ext" in self._rules.derived else Batch
         self._batch: Any = batch_type(self._env.model, n_slots, n_threads)

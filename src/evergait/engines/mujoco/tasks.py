@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from evergait.core.arrays import Array, Bool, Float32, Float64
+from evergait.tasks import Task
+from evergait.tasks.robot_file import is_robot_file, read_robot
 
 
 class Fields:
@@ -130,6 +132,26 @@ class Hopper(Walker2d):
         bounds = self.env._healthy_state_range
         calm = _inside(at.qpos[:, 2:], bounds).all(axis=1) & _inside(at.qvel, bounds).all(axis=1)
         return calm & super().healthy(at)
+
+
+class Own(Hopper):
+    """A robot file's: as Hopper where it must stay upright, else as Swimmer."""
+
+    id = ""
+    env: Any
+
+    def observe(self, at: Fields) -> list[Array]:
+        velocity = np.clip(at.qvel, -10, 10) if self.env.file.clip_velocity else at.qvel
+        return [at.qpos[:, self.env.file.hidden :], velocity]
+
+    def healthy(self, at: Fields) -> Bool:
+        return super().healthy(at) if self.env.file.stays_upright else Rules.healthy(self, at)
+
+    def reward(self, at: Fields, speed: Float64, healthy: Bool, actions: Float32) -> Float64:
+        if self.env.file.stays_upright:
+            return super().reward(at, speed, healthy, actions)
+        value: Float64 = self.env._forward_reward_weight * speed - self._control_cost(actions)
+        return value
 
 
 class Ant(Rules):
@@ -317,3 +339,10 @@ RULES: dict[str, type[Rules]] = {
     )
 }
 """Every environment that the `mujoco` engine knows, by Gymnasium id."""
+
+
+def rules_of(task: Task) -> type[Rules] | None:
+    """The rules of a task, if the engine knows them."""
+    if is_robot_file(task):
+        return None if read_robot(task).reward.function else Own
+    return RULES.get(task.id)

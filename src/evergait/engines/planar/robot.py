@@ -16,6 +16,7 @@ from evergait.engines.planar.fields import flatten
 from evergait.engines.planar.model import PlanarModel, compile_model
 from evergait.tasks import Task, make, spaces
 from evergait.tasks.quiet import quiet
+from evergait.tasks.robot_file import is_robot_file, read_robot
 from evergait.tasks.variants import apply_to_environment, unsupported
 
 Kind = Literal["runner", "walker", "pendulum", "double pendulum"]
@@ -89,7 +90,10 @@ class Robot:
 @functools.cache
 def compile_robot(task: Task) -> Robot:
     """Compile a task; raises EvergaitError if that cannot be."""
-    if task.id not in TASKS:
+    if is_robot_file(task):
+        if function := read_robot(task).reward.function:
+            raise EvergaitError(f"its reward is a Python function, {function}")
+    elif task.id not in TASKS:
         raise EvergaitError(f"{task.id} is not one of {', '.join(TASKS)}")
     with quiet():
         env = make(task)
@@ -103,6 +107,8 @@ def compile_robot(task: Task) -> Robot:
 
 
 def _rules(task: Task, env: Any) -> Rules:
+    if is_robot_file(task):
+        return _own_rules(task, env)
     kind = TASKS[task.id]
     tip = (0.0, 0.0)
     if kind == "double pendulum":
@@ -126,5 +132,24 @@ def _rules(task: Task, env: Any) -> Rules:
         angle=(-0.2, 0.2) if kind == "pendulum" else tuple(getattr(env, "_healthy_angle_range", _EVERYWHERE)),
         state=tuple(getattr(env, "_healthy_state_range", _EVERYWHERE)),
         tip=tip,
+        observation_noise=task.variant.observation_noise,
+    )
+
+
+def _own_rules(task: Task, env: Any) -> Rules:
+    """Those of a robot file, which are the walkers' or the runners' with other numbers."""
+    return Rules(
+        kind="walker" if env.file.stays_upright else "runner",
+        n_frames=env.frame_skip,
+        n_hidden=env.file.hidden,
+        clips_velocity=env.file.clip_velocity,
+        dt=env.dt,
+        forward_weight=env._forward_reward_weight,
+        healthy_reward=env._healthy_reward,
+        control_weight=env._ctrl_cost_weight,
+        height=tuple(env._healthy_z_range),
+        angle=tuple(env._healthy_angle_range),
+        state=tuple(env._healthy_state_range),
+        tip=(0.0, 0.0),
         observation_noise=task.variant.observation_noise,
     )

@@ -1,0 +1,118 @@
+"""A robot of one's own: an MJCF model and, in a few lines of TOML, what it is rewarded for. The file's path is a task.
+
+    model = "crawler.xml"     # beside this file; its first joint slides along the way forward
+    steps = 1000
+    reward = { forward = 1.0, control = 0.1, healthy = 1.0 }
+    healthy = { height = [0.7, 2.0], angle = [-0.2, 0.2] }
+
+With `healthy`, an episode ends where the second joint (height), the third (angle) or anything behind the first two
+(state) leaves its range. `function = "my_module:reward"` under `reward` is for what these words cannot say.
+"""
+
+import functools
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evergait.core.data import from_data, require, to_data, to_toml
+from evergait.core.errors import EvergaitError
+from evergait.core.files import LIMIT, read_bytes, read_toml, sha256, write_atomically
+from evergait.tasks.base import Task
+
+ENDING = ".toml"
+
+
+@dataclass(frozen=True)
+class Reward:
+    """What a step is worth: forward · speed + healthy (while it is) − control · Σ action²."""
+
+    forward: float = 1.0
+    control: float = 0.001
+    healthy: float = 0.0
+    function: str = ""
+    """`module:name` of a Python function of (env, action, speed), in place of all this; then the engine is
+    gymnasium."""
+
+
+@dataclass(frozen=True)
+class Healthy:
+    """Ranges that end an episode where they are left; an empty one does not."""
+
+    height: tuple[float, ...] = ()
+    """Of the second joint's position."""
+    angle: tuple[float, ...] = ()
+    """Of the third joint's position."""
+    state: tuple[float, ...] = ()
+    """Of every position behind the second joint, and of every velocity."""
+
+
+@dataclass(frozen=True)
+class RobotFile:
+    """A robot and its rules."""
+
+    model: str
+    """MJCF file, relative to this one."""
+    steps: int = 1000
+    """Time limit of an episode."""
+    frame_skip: int = 4
+    """MuJoCo steps per environment step."""
+    hidden: int = 1
+    """Leading joint positions that the policy does not see."""
+    clip_velocity: bool = False
+    """Whether the policy sees velocities cut to ±10."""
+    reset_noise: float = 0.01
+    """Initial positions and velocities are the model's, plus uniform noise up to this."""
+    reward: Reward = field(default_factory=Reward)
+    healthy: Healthy = field(default_factory=Healthy)
+
+    @property
+    def stays_upright(self) -> bool:
+        """Whether an episode can end before its time."""
+        return self.healthy != Healthy()
+
+    def check(self) -> None:
+        """Raise EvergaitError for settings that cannot work."""
+        require(self.steps >= 1, "steps", self.steps, "at least 1")
+        require(1 <= self.frame_skip <= 1000, "frame_skip", self.frame_skip, "from 1 to 1000")
+        require(self.hidden >= 0, "hidden", self.hidden, "at least 0")
+        require(self.reset_noise >= 0, "reset_noise", self.reset_noise, "at least 0")
+        for name in ("height", "angle", "state"):
+            bounds = getattr(self.healthy, name)
+            right = "two numbers, the lower one first"
+            require(not bounds or (len(bounds) == 2 and bounds[0] < bounds[1]), f"healthy.{name}", bounds, right)
+        function = self.reward.function
+        require(not function or function.count(":") == 1, "reward.function", function, "module:name")
+
+    def save(self, path: str | Path) -> None:
+        """Write the TOML file."""
+        self.check()
+        write_atomically(Path(path), to_toml(to_data(self)).encode())
+
+
+def is_robot_file(task: Task) -> bool:
+    """Whether a task is the path of such a file."""
+    return task.id.endswith(ENDING)
+
+
+def read_robot(task: Task) -> RobotFile:
+    """The file that a task names; an error names it and the field."""
+    try:
+        robot = from_data(RobotFile, read_toml(Path(task.id)))
+        robot.check()
+    except EvergaitError as error:
+        words = str(error)
+        raise EvergaitError(words if task.id in words else f"{task.id}: {words}") from error
+    if not model_path(task, robot).is_file():
+        raise EvergaitError(f"{task.id}: model: there is no file {str(model_path(task, robot))!r}")
+    return robot
+
+
+def model_path(task: Task, robot: RobotFile) -> Path:
+    """Where the robot's MJCF is."""
+    return (Path(task.id).parent / robot.model).absolute()
+
+
+@functools.cache
+def robot_digest(task: Task) -> str:
+    """What decides the bits of its episodes: the rules, and the model's file."""
+    robot = read_robot(task)
+    return sha256(to_toml(to_data(robot)).encode() + read_bytes(model_path(task, robot), LIMIT))[:24]
