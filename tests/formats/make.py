@@ -1,11 +1,13 @@
-"""Makes the fixtures of the format that this evergait writes: python tests/formats/make.py tests/formats/v1
+"""Makes the fixtures of the format that this evergait writes: python tests/formats/make.py tests/formats/v2.tar.gz
 
-Run it once, when a format is released; afterwards its files must load for ever. Raising FORMAT without a folder of its
+Run it once, when a format is released; afterwards its files must load for ever. Raising FORMAT without fixtures of its
 own makes tests/reliability/test_formats.py fail.
 """
 
 import contextlib
 import sys
+import tarfile
+import tempfile
 from pathlib import Path
 
 from evergait.commands.studying import run_study
@@ -53,9 +55,8 @@ class Halfway(Observer):
             raise KeyboardInterrupt
 
 
-def main(folder: Path) -> None:
+def make(folder: Path) -> None:
     """A finished run, a run in training, a study, and a policy file."""
-    folder.mkdir()
     run = train(CONFIG, folder / "run", threads=1)
     with contextlib.suppress(KeyboardInterrupt):
         train(CONFIG, folder / "training", threads=1, observers=[Halfway()], checkpoint_seconds=0)
@@ -64,6 +65,14 @@ def main(folder: Path) -> None:
     export_policy(folder / "policy.safetensors", run.policy, run.theta, run.state().statistics)
     for lock in folder.rglob("lock"):
         lock.unlink()
+
+
+def main(file: Path) -> None:
+    """All of it in one file."""
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(file, "x:gz") as packed:
+        make(Path(folder))
+        for path in sorted(Path(folder).iterdir()):
+            packed.add(path, path.name)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Files of every released format load, show, report, and go on training."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,17 +16,15 @@ from evergait.studies.status import study_status
 from evergait.training import parts
 from evergait.training.phases import plan_phases
 from evergait.training.run import Run, train
+from formats import FORMATS, VERSIONS, unpack
 
-FORMATS = Path(__file__).parent.parent / "formats"
-VERSIONS = sorted(path.name for path in FORMATS.glob("v*"))
 Ask = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture(params=VERSIONS)
 def version(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A copy, for some of these commands write beside what they read."""
-    shutil.copytree(FORMATS / request.param, tmp_path / request.param)
-    return tmp_path / request.param
+    """Its files in a folder of their own, for some of these commands write beside what they read."""
+    return unpack(request.param, tmp_path)
 
 
 def as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,8 +100,8 @@ def test_a_policy_file(version: Path) -> None:
 
 
 @pytest.mark.prove
-def test_formats_are_counted() -> None:
+def test_formats_are_counted(tmp_path: Path) -> None:
     """The tests above, run again, in numbers."""
     assert pytest.main(["-q", "-m", "not prove", "-p", "no:cacheprovider", __file__]) == 0
-    n_files = sum(file.is_file() for file in FORMATS.glob("v*/**/*"))
+    n_files = sum(file.is_file() for version in VERSIONS for file in unpack(version, tmp_path).rglob("*"))
     write_counts("formats", n_files, 0, f"files of {len(VERSIONS)} version(s): loaded, shown, reported, resumed")

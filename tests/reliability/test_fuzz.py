@@ -48,9 +48,7 @@ from evergait.tasks import parse_stream, parse_task
 from evergait.training.observer import Observer, Position
 from evergait.training.run import Run, train
 from evergait.training.state import State
-
-STUDY = Path(__file__).parents[1] / "formats" / "v1" / "study"
-"""Finished single-task runs of two tasks, and a stream of both."""
+from formats import unpack
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 trees = st.recursive(
@@ -114,7 +112,8 @@ def dump_sealed(data: Any) -> bytes:
 def plane_target(scratch: Path) -> Target:
     """A study's plane.json."""
     folder = scratch / "plane"
-    shutil.copytree(STUDY, folder)
+    unpack("v1", scratch)
+    shutil.copytree(scratch / "v1" / "study", folder)  # finished single-task runs of two tasks, and a stream of both
     results = load_results(folder)
     tasks = [entry.run.config.stream[0] for entry in results.entries if entry.condition == "single"]
     plane_data(results, threads=1)
@@ -157,7 +156,8 @@ def status_targets(scratch: Path) -> list[Target]:
     """What the scheduler tells others, of a study with a phase that failed and one that is being trained."""
     folder = scratch / "status"
     folder.mkdir()
-    shutil.copy(STUDY / "study.json", folder)
+    unpack("v1", scratch)
+    shutil.copy(scratch / "v1" / "study" / "study.json", folder)
     names = sorted({name for cell in read_cells(folder)[1] for name in cell.phases})
     lock = folder / "phases" / names[0] / "lock"
     lock.parent.mkdir(parents=True)
