@@ -32,9 +32,8 @@ from evergait.scores.stats import interquartile_mean  # noqa: E402
 from evergait.store.ledger import Ledger  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402
 from evergait.studies.cells import study_cells  # noqa: E402
-from evergait.studies.folder import load_results  # noqa: E402
+from evergait.studies.folder import load_results, read_cells  # noqa: E402
 from evergait.studies.results import Entry, Results  # noqa: E402
-from evergait.studies.tree import Tree  # noqa: E402
 from evergait.training.run import train  # noqa: E402
 
 MARK = 0.9
@@ -76,7 +75,8 @@ def load(name: str) -> Results | None:
 
 def state(name: str, results: Results | None) -> str:
     """What of a study is trained."""
-    nodes = Tree.build(study_cells(read_study(name))).nodes
+    listed = read_cells(results.path)[1] if results else study_cells(read_study(name))
+    nodes = {getattr(phase, "name", phase) for cell in listed for phase in cell.phases}
     done = {phase.name for entry in results.entries for phase in entry.run.phases} if results else set()
     n_done = sum(node in done for node in nodes)
     command = f"`evergait study run {name} --out runs/{name}`"

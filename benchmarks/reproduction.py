@@ -37,8 +37,8 @@ from evergait.scores.metrics import Metrics, Normaliser  # noqa: E402
 from evergait.scores.reference import paper_single_task  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402
 from evergait.studies.cells import study_cells  # noqa: E402
-from evergait.studies.folder import load_results  # noqa: E402
-from evergait.studies.results import Results  # noqa: E402
+from evergait.studies.folder import load_results, read_cells  # noqa: E402
+from evergait.studies.results import Results, phase_label  # noqa: E402
 from evergait.studies.tree import Tree  # noqa: E402
 from evergait.training.evaluate import Evaluator  # noqa: E402
 from evergait.training.run import Run  # noqa: E402
@@ -75,9 +75,12 @@ def pilot() -> Results:
 def state(results: Results) -> str:
     """What is trained and what is missing."""
     done = {phase.name for entry in results.entries for phase in entry.run.phases}
-    cells = study_cells(read_study("paper").at_scale("full"))
-    nodes = Tree.build([cell for cell in cells if is_asked_for(cell.condition, cell.order)]).nodes
-    missing = [node.label for name, node in nodes.items() if name not in done]
+    nodes: dict[str, str] = {}
+    for cell in read_cells(STUDY)[1]:
+        if is_asked_for(cell.condition, cell.order):
+            for i, name in enumerate(cell.phases):
+                nodes.setdefault(name, phase_label(cell.condition, cell.order, cell.seed, i, len(cell.phases)))
+    missing = [label for name, label in nodes.items() if name not in done]
     words = f"{len(nodes) - len(missing)} of {len(nodes)} phases are trained."
     return words + (f" Missing: {'; '.join(missing)}." if missing else "")
 

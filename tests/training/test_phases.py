@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from evergait.config import Config, preset
-from evergait.core.data import added, to_identity
+from evergait.core.data import added, from_data, to_identity
 from evergait.es.optimizers import Adam
 from evergait.methods import Distill, Interval, Method, Multitask, Naive, Replay
 from evergait.training import parts
@@ -96,3 +96,12 @@ def test_options_that_came_later_are_no_part_of_the_name_unless_used() -> None:
 
     assert to_identity(Grown()) == to_identity(Replay())
     assert to_identity(Grown(newer=4)) == {**to_identity(Replay()), "newer": 4}
+
+
+def test_the_machine_is_named_only_where_its_elementary_functions_decide_bits() -> None:
+    method = from_data(Method, {"name": "ewc+distill", "ewc": {"importance": "search"}}, "method")
+    first, second, _ = plan_phases(replace(preset("paper"), method=method, engine="planar"))
+    assert "libm" not in first.identity  # distill records nothing before there is a task to leave
+    assert "libm" in second.identity
+    assert all("libm" not in phase.identity for phase in plan_phases(replace(preset("paper"), engine="planar")))
+    assert all("libm" in phase.identity for phase in plan_phases(replace(preset("paper"), engine="mujoco")))

@@ -79,7 +79,8 @@ def _identity(config: Config, stage: Stage, policy: Policy, parent: str) -> dict
         identity["robots"] = robots
     if plugins := plugin_versions(identity, named):
         identity["plugins"] = plugins
-    is_recorded = identity["method"]["name"] != "naive" and any(part.n_recorded for part in config.method.parts)
+    active = identity["method"]["name"].split("+")
+    is_recorded = any(part.n_recorded for part in config.method.parts if part.name in active)
     return with_versions(identity, is_recorded)
 
 
