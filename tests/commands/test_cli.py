@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-from small import tiny_config
+from small import tiny_config, tiny_study
 
 from evergait import __version__, train
 from evergait.cli import main, parse
@@ -75,7 +76,7 @@ def test_eval_repeats_the_recorded_evaluation(trained: Path, capsys: pytest.Capt
 
 def test_eval_on_a_variant_and_another_engine(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["eval", trained, "--task", "InvertedPendulum-v5@gravity=0.1", "--stage", 1, "--which", "best"]
-    arguments += ["--episodes", 3, "--seed", 9, "--json"]
+    arguments += ["--episodes", 3, "--episode-seed", 9, "--json"]
     (row,) = json.loads(printed(capsys, *arguments, "--engine", "gymnasium", "--threads", 1))
     assert row["engine"] == "gymnasium"
     assert len(row["returns"]) == 3
@@ -221,3 +222,55 @@ def test_an_unfinished_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture
     for command in ("show", "eval", "verify"):
         assert main([command, str(tmp_path / "run")]) == 2
         assert "no phase of this run is finished yet" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_train_help_is_short_and_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["train", "--help"])
+    text = capsys.readouterr().out
+    assert left.value.code == 0
+    assert len(text.splitlines()) < 45
+    examples = [line.strip() for line in text.splitlines() if line.startswith("  evergait train")]
+    assert len(examples) >= 3
+    for example in examples[:3]:
+        assert parse(shlex.split(example)[1:]).out
+    with pytest.raises(SystemExit):
+        main(["train", "--help-all"])
+    everything = capsys.readouterr().out
+    assert "--evaluation.random-policies" in everything
+    assert "--evaluation.random-policies" not in text
+    flags = [line.split()[0] for line in text.splitlines() if line.startswith("  --")]
+    assert len(flags) >= 10
+    assert all(flag in everything for flag in flags)
+
+
+@pytest.fixture(scope="module")
+def small_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "s.toml").write_text(tiny_study(generations=2))
+    assert main(["study", "run", str(folder / "s.toml"), "--out", str(folder / "out"), "--seeds", "2"]) == 0
+    return folder / "out"
+
+
+ONE = ["--condition", "replay", "--order", "InvertedPendulum > InvertedDoublePendulum", "--seed", "1"]
+
+
+@pytest.mark.parametrize("command", ["show", "eval --episodes 1", "export", "play", "verify --episodes 1"])
+def test_a_run_of_a_study_is_chosen_by_its_names(
+    command: str, small_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, *rest = command.split()
+    assert main([name, str(small_study), *rest, *ONE]) == 0
+    capsys.readouterr()
+    if name != "verify":  # which takes all
+        assert main([name, str(small_study), *rest]) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert "is a study, and 12 of its runs are meant; choose one, as in --condition naive --order" in said
+    assert main([name, str(small_study), *rest, "--condition", "repaly"]) == 2
+    assert "condition: no run here has 'repaly'; did you mean 'replay'?" in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_chosen_run_is_the_one_that_is_shown(small_study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = json.loads(printed(capsys, "show", small_study, *ONE, "--json"))
+    assert (shown["method"], shown["seed"], shown["stream"][0]) == ("replay", 1, "InvertedPendulum-v5")

@@ -1,4 +1,4 @@
-"""The doctor finds what is wrong with a machine and says how to mend it."""
+"""The doctor finds what is wrong with a machine and says how to fix it."""
 
 import json
 import os
@@ -26,24 +26,24 @@ def doctor(*arguments: object, **environment: str) -> tuple[int, dict[str, dict[
     return done.returncode, {finding["what"]: finding for finding in json.loads(done.stdout)}
 
 
-def test_every_finding_that_is_not_ok_says_how_to_mend_it(tmp_path: Path) -> None:
+def test_every_finding_that_is_not_ok_says_how_to_fix_it(tmp_path: Path) -> None:
     code, findings = doctor(tmp_path)
     assert code == 0
     for finding in findings.values():
         assert finding["found"]
-        assert finding["status"] == "ok" or finding["mend"] or "set MUJOCO_GL=egl" in finding["found"]
+        assert finding["status"] == "ok" or finding["fix"] or "set MUJOCO_GL=egl" in finding["found"]
 
 
 def test_more_threads_than_processors(tmp_path: Path) -> None:
     _, findings = doctor(tmp_path, "--threads", 1000)
     assert findings["threads"]["status"] == "note"
-    assert f"--threads {len(os.sched_getaffinity(0))}" in findings["threads"]["mend"]
+    assert f"--threads {len(os.sched_getaffinity(0))}" in findings["threads"]["fix"]
     assert check_threads(1)[0].status == "ok"
 
 
 def test_an_affinity_that_leaves_one_processor() -> None:
     code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
-    code += "from evergait.commands.doctor import check_threads; print(check_threads(2)[0].mend)"
+    code += "from evergait.commands.doctor import check_threads; print(check_threads(2)[0].fix)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("--threads 1: this process may use 1 processors")
 
@@ -77,7 +77,7 @@ def test_versions_are_compared_with_what_the_package_needs() -> None:
     assert {finding.status for finding in check_versions()} == {"ok"}
     assert {"numpy", "mujoco", "gymnasium"} <= {finding.what for finding in check_versions()}
     wrong = check_version("mujoco", "mujoco==3.1.0")
-    assert (wrong.status, wrong.mend) == ("missing", "pip install 'mujoco==3.1.0'")
+    assert (wrong.status, wrong.fix) == ("missing", "pip install 'mujoco==3.1.0'")
     assert check_version("numpy", "numpy<2").status == "missing"
     assert check_version("gymnasium", "gymnasium[mujoco]>=1.4,<1.5").status == "ok"
     assert check_version("gymnasium", "gymnasium[mujoco]>=1.10").status == "missing"
@@ -88,21 +88,21 @@ def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
     assert check_folder("runs", tmp_path / "not" / "yet", "").status == "ok"
     with small_disk(tmp_path / "disk", "size=1m,ro") as disk:
         finding = check_folder("runs", disk / "run", "choose another")
-        assert (finding.status, finding.mend) == ("missing", "choose another")
+        assert (finding.status, finding.fix) == ("missing", "choose another")
         assert "Read-only file system" in finding.found
         code, findings = doctor(disk)
         assert code == 1
         assert findings["folder of runs"]["status"] == "missing"
     with small_disk(tmp_path / "small", "size=1m") as disk:
-        assert "GiB" in check_folder("runs", disk, "").mend
+        assert "GiB" in check_folder("runs", disk, "").fix
 
 
 def test_no_renderer_and_a_missing_compiler(tmp_path: Path) -> None:
     no_driver = {"__EGL_VENDOR_LIBRARY_DIRS": str(tmp_path)}
     _, findings = doctor(tmp_path, PATH=str(tmp_path), EVERGAIT_ISA="baseline", OMP_NUM_THREADS="3", **no_driver)
     assert findings["rendering"]["status"] == "note"
-    assert "apt-get install libegl1" in findings["rendering"]["mend"]
-    assert "apt-get install g++" in findings["compiler"]["mend"]
+    assert "apt-get install libegl1" in findings["rendering"]["fix"]
+    assert "apt-get install g++" in findings["compiler"]["fix"]
     assert findings["vector instructions"]["found"] == "baseline"
-    assert "unset EVERGAIT_ISA" in findings["vector instructions"]["mend"]
+    assert "unset EVERGAIT_ISA" in findings["vector instructions"]["fix"]
     assert "OMP_NUM_THREADS=3" in findings["OMP variables"]["found"]

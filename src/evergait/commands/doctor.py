@@ -1,4 +1,4 @@
-"""`evergait doctor`: whether this machine is ready, and how to mend what is not."""
+"""`evergait doctor`: whether this machine is ready, and how to fix what is not."""
 
 import dataclasses
 import os
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-import mujoco
 import tyro
+from packaging.requirements import Requirement
 
 from evergait import _native
 from evergait.commands.base import print_json, print_table
@@ -24,6 +24,8 @@ PHASE_MEMORY = 256 * 2**20
 """Bytes that a phase at full scale stays below (λ = 768, planar; tests/reliability/test_memory.py measures it)."""
 DISK = 2**30
 """Free bytes that a study at full scale should find."""
+DECISIVE = ("numpy", "mujoco", "gymnasium", "safetensors")
+"""Packages that decide bits."""
 OMP = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -35,12 +37,12 @@ class Finding:
     found: str
     status: str = "ok"
     """ok, note (works without it) or missing."""
-    mend: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True)
 class Doctor:
-    """Check whether this machine is ready, and say how to mend what is not."""
+    """Check whether this machine is ready, and say how to fix what is not."""
 
     folder: tyro.conf.Positional[Path] = Path()
     """Where runs will be written."""
@@ -64,8 +66,8 @@ class Doctor:
         if self.json:
             print_json([dataclasses.asdict(finding) for finding in findings])
         else:
-            rows = [(f.status, f.what, f.found, f.mend) for f in findings]
-            print_table("", ["", "what", "found", "how to mend it"], rows)
+            rows = [(f.status, f.what, f.found, f.fix) for f in findings]
+            print_table("", ["", "what", "found", "how to fix it"], rows)
         return 1 if any(finding.status == "missing" for finding in findings) else 0
 
 
@@ -73,37 +75,29 @@ def check_versions() -> list[Finding]:
     """Python and the packages that decide bits or speed, against what this evergait was made for."""
     found = [Finding("Python", platform.python_version()), Finding("evergait", metadata.version("evergait"))]
     for line in metadata.requires("evergait") or []:
-        wanted, _, condition = line.partition(";")
-        name = wanted.split("[")[0].rstrip("<>=!~.,0123456789 ")
-        if name in ("numpy", "mujoco", "gymnasium", "safetensors") and "extra" not in condition:
-            found.append(check_version(name, wanted.strip()))
+        wanted = Requirement(line)
+        if wanted.name in DECISIVE and "extra" not in str(wanted.marker or ""):
+            found.append(check_version(wanted.name, line.partition(";")[0].strip()))
     return found
 
 
 def check_version(name: str, wanted: str) -> Finding:
     """One package against a requirement such as `mujoco==4.0.0` or `numpy>=2.1`."""
-    mend = f"pip install '{wanted}'"
+    fix = f"pip install '{wanted}'"
     try:
         installed = metadata.version(name)
     except metadata.PackageNotFoundError:
-        return Finding(name, "not installed", "missing", mend)
-    bounds = wanted.removeprefix(name).partition("]")[2] if "[" in wanted else wanted.removeprefix(name)
-    fits = all(_holds(installed, bound.strip()) for bound in bounds.split(",") if bound.strip())
-    return Finding(name, installed) if fits else Finding(name, installed, "missing", mend)
+        return Finding(name, "not installed", "missing", fix)
+    return Finding(name, installed) if holds(installed, wanted) else Finding(name, installed, "missing", fix)
 
 
-def _holds(installed: str, bound: str) -> bool:
-    """Whether a version is within one bound, by its numbers alone."""
+def holds(installed: str, wanted: str) -> bool:
+    """Whether a version is what a requirement asks for.
 
-    def numbers(version: str) -> list[int]:
-        return [int("".join(filter(str.isdigit, part)) or 0) for part in version.split("+")[0].split(".")]
-
-    sign = bound.rstrip("0123456789.abcdefghijklmnopqrstuvwxyz ")
-    version = bound.removeprefix(sign)
-    have, want = numbers(installed), numbers(version)
-    size = max(len(have), len(want))
-    have, want = have + [0] * (size - len(have)), want + [0] * (size - len(want))
-    return {"==": have == want, ">=": have >= want, "<": have < want}.get(sign, True)
+    >>> holds("2.1rc1", "numpy>=2.2"), holds("2.3rc1", "numpy>=2.2")
+    (False, True)
+    """
+    return Requirement(wanted).specifier.contains(installed, prereleases=True)
 
 
 def allowed_processors(root: Path = Path("/sys/fs/cgroup")) -> float:
@@ -126,12 +120,12 @@ def check_threads(n_threads: int) -> list[Finding]:
     found = f"{n_threads} of {here} processors"
     finding = Finding("threads", found)
     if n_threads > mine:
-        mend = f"--threads {mine}: this process may use {mine} processors (taskset, or the container, says so)"
-        finding = Finding("threads", found, "note", mend)
+        fix = f"--threads {mine}: this process may use {mine} processors (taskset, or the container, says so)"
+        finding = Finding("threads", found, "note", fix)
     elif n_threads > quota:
         few = max(1, int(quota))
-        mend = f"--threads {few}: the container's quota is {quota:g} processors; more threads only wait for each other"
-        finding = Finding("threads", found, "note", mend)
+        fix = f"--threads {few}: the container's quota is {quota:g} processors; more threads only wait for each other"
+        finding = Finding("threads", found, "note", fix)
     omp = ", ".join(f"{name}={os.environ[name]}" for name in OMP if name in os.environ) or "not set"
     wanted = os.environ.get("EVERGAIT_ISA", "")
     slower = "unset EVERGAIT_ISA for the widest instructions of this machine" if wanted else ""
@@ -161,8 +155,8 @@ def check_memory() -> list[Finding]:
         return [Finding("memory", "unknown", "note", f"a phase at full scale wants {PHASE_MEMORY / 2**20:.0f} MiB")]
     words = f"{available / 2**30:.1f} GiB available"
     if available < PHASE_MEMORY:
-        mend = f"a phase at full scale wants {PHASE_MEMORY / 2**20:.0f} MiB: close other programs, or fewer --pairs"
-        return [Finding("memory", words, "missing", mend)]
+        fix = f"a phase at full scale wants {PHASE_MEMORY / 2**20:.0f} MiB: close other programs, or fewer --pairs"
+        return [Finding("memory", words, "missing", fix)]
     if available < 4 * PHASE_MEMORY:
         return [Finding("memory", words, "note", f"room for {available // PHASE_MEMORY} --jobs at full scale")]
     return [Finding("memory", words)]
@@ -177,10 +171,10 @@ def check_folders(folder: Path) -> list[Finding]:
         found.append(Finding("temporary files", str(error), "missing", "set TMPDIR to a folder that can be written"))
     else:
         found.append(check_folder("temporary files", temporary, "set TMPDIR to a folder that can be written"))
-    return [*found, check_folder("folder of runs", folder, "choose another --out, or mend its permissions")]
+    return [*found, check_folder("folder of runs", folder, "choose another --out, or correct its permissions")]
 
 
-def check_folder(what: str, folder: Path, mend: str) -> Finding:
+def check_folder(what: str, folder: Path, fix: str) -> Finding:
     """Write a file, and take it away."""
     existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     try:
@@ -189,7 +183,7 @@ def check_folder(what: str, folder: Path, mend: str) -> Finding:
             file.flush()
         free = shutil.disk_usage(existing).free
     except OSError as error:
-        return Finding(what, f"{existing}: {error.strerror}", "missing", mend)
+        return Finding(what, f"{existing}: {error.strerror}", "missing", fix)
     words = f"{existing}, {free / 2**30:.1f} GiB free"
     few = f"a study at full scale wants {DISK / 2**30:.0f} GiB" if free < DISK else ""
     return Finding(what, words, "note" if few else "ok", few)
@@ -197,6 +191,8 @@ def check_folder(what: str, folder: Path, mend: str) -> Finding:
 
 def check_physics() -> list[Finding]:
     """Whether MuJoCo steps."""
+    import mujoco
+
     model = mujoco.MjModel.from_xml_string("<mujoco><worldbody/></mujoco>")
     mujoco.mj_step(model, mujoco.MjData(model))
     return [Finding("physics", f"MuJoCo {mujoco.__version__} steps")]
@@ -211,15 +207,15 @@ def check_rendering() -> list[Finding]:
         done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=60)  # noqa: S603
         if done.returncode == 0:
             return [Finding("rendering", "EGL works")]
-    mend = "apt-get install libegl1 libegl-mesa0 libgl1-mesa-dri (only for films of Ant, Humanoid and the like)"
-    return [Finding("rendering", "no OpenGL", "note", mend)]
+    fix = "apt-get install libegl1 libegl-mesa0 libgl1-mesa-dri (only for films of Ant, Humanoid and the like)"
+    return [Finding("rendering", "no OpenGL", "note", fix)]
 
 
 def check_tools() -> list[Finding]:
     """Compiler and optional packages."""
     compiler = shutil.which("g++") or shutil.which("c++")
-    mend = "" if compiler else "apt-get install g++ (only to build from source)"
-    found = [Finding("compiler", compiler or "none", "ok" if compiler else "note", mend)]
+    fix = "" if compiler else "apt-get install g++ (only to build from source)"
+    found = [Finding("compiler", compiler or "none", "ok" if compiler else "note", fix)]
     extras = (("ray", "ray"), ("tensorboardX", "tensorboard"), ("wandb", "wandb"), ("optuna", "tune"))
     for package, extra in (*extras, ("imageio-ffmpeg", "video")):
         try:

@@ -1,12 +1,13 @@
 """`evergait eval`: a run's policy on any task, engine and number of episodes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
 from evergait.commands.base import print_json, print_table
+from evergait.commands.selection import Which, select_run
 from evergait.config import Evaluation
 from evergait.core.arrays import Float32
 from evergait.core.data import require
@@ -23,12 +24,13 @@ class Eval:
     """Evaluate the unperturbed policy of a run."""
 
     folder: tyro.conf.Positional[Path]
-    """Folder of a run."""
+    """Folder of a run or a study."""
+    which: Annotated[Which, tyro.conf.arg(name="")] = field(default_factory=Which)
     task: tuple[str, ...] = ()
     """Tasks; all that the policy knows if not given. A variant of a known task uses that task's layers."""
     stage: int = 0
     """After which phase of the stream, from 1; 0 is the last one finished."""
-    which: Literal["last", "best"] = "last"
+    theta: Annotated[Literal["last", "best"], tyro.conf.arg(name="which")] = "last"
     """The θ at the end of the phase, or its best evaluated one."""
     generation: int | None = None
     """A generation of the phase whose θ was kept on the way, instead of the one at its end."""
@@ -36,7 +38,7 @@ class Eval:
     """What simulates episodes."""
     episodes: int = 10
     """Episodes per task."""
-    seed: int | None = None
+    episode_seed: int | None = None
     """Seed of the episodes; the run's own if not given, which repeats its evaluation episodes."""
     threads: int | None = None
     """Threads; all processors if not given."""
@@ -46,11 +48,11 @@ class Eval:
     def run(self) -> int:
         """Evaluate and print."""
         require(self.episodes >= 1, "episodes", self.episodes, "at least 1")
-        run = Run.load(self.folder)
+        run = select_run(self.folder, self.which)
         require(0 <= self.stage <= len(run.phases), "stage", self.stage, f"from 0 to {len(run.phases)}")
         state = run.state(self.stage - 1)
-        theta = state.best_theta if self.which == "best" else state.theta
-        require(theta.size > 0, "which", self.which, "last: no evaluation of this phase had a finite return")
+        theta = state.best_theta if self.theta == "best" else state.theta
+        require(theta.size > 0, "which", self.theta, "last: no evaluation of this phase had a finite return")
         if self.generation is not None:
             kept = ", ".join(state.snapshots) or "none"
             right = f"one whose θ was kept: {kept}"
@@ -72,7 +74,7 @@ class Eval:
     def _row(self, run: Run, state: State, theta: Float32, task: Task, workers: LocalWorkers) -> dict[str, object]:
         known = known_task(run.policy, task)
         engine = engine_name(self.engine, task)
-        seed = run.config.seed if self.seed is None else self.seed
+        seed = run.config.seed if self.episode_seed is None else self.episode_seed
         evaluator = Evaluator(run.policy, {task: engine}, workers, Evaluation(episodes=self.episodes), seed)
         request = evaluator.episodes(theta, known, state.statistics, self.episodes, simulated=task)
         outcome = workers.run(engine, request)

@@ -1,15 +1,16 @@
 """`evergait export`: a run's policy as one file."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
 from evergait.commands.base import console
+from evergait.commands.selection import Which, select_run
 from evergait.core.data import require
 from evergait.core.errors import EvergaitError
 from evergait.policy.export import export_policy
-from evergait.training.run import Run
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,8 @@ class Export:
     """Write a run's policy to one .safetensors file with its layout in the header."""
 
     folder: tyro.conf.Positional[Path]
-    """Folder of a run."""
+    """Folder of a run or a study."""
+    which: Annotated[Which, tyro.conf.arg(name="")] = field(default_factory=Which)
     output: Path = Path("policy.safetensors")
     """File to write."""
     stage: int = 0
@@ -25,7 +27,7 @@ class Export:
 
     def run(self) -> int:
         """Write the file."""
-        run = Run.load(self.folder)
+        run = select_run(self.folder, self.which)
         require(0 <= self.stage <= len(run.phases), "stage", self.stage, f"from 0 to {len(run.phases)}")
         state = run.state(self.stage - 1)
         try:

@@ -1,13 +1,15 @@
 """`evergait report` and `evergait play`: results as a page, one gait as a page or a film."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
 from evergait.commands.base import console
 from evergait.commands.opening import open_page
 from evergait.commands.reporting import play, write_report
+from evergait.commands.selection import Which, select_run
 from evergait.studies.folder import load_results
 
 
@@ -36,7 +38,8 @@ class Play:
     """Show how a run's policy moves: a page with a player, a GIF or an MP4."""
 
     folder: tyro.conf.Positional[Path]
-    """Folder of a run."""
+    """Folder of a run or a study."""
+    which: Annotated[Which, tyro.conf.arg(name="")] = field(default_factory=Which)
     task: str = ""
     """Task; the last one learnt if not given."""
     stage: int | None = None
@@ -48,6 +51,6 @@ class Play:
 
     def run(self) -> int:
         """Write the file."""
-        path = play(self.folder, self.task, self.stage, self.generation, self.output)
+        path = play(select_run(self.folder, self.which), self.task, self.stage, self.generation, self.output)
         console.print(f"Wrote {path}.", markup=False, soft_wrap=True)
         return 0

@@ -26,7 +26,7 @@ def write_report(results: Results, output: Path) -> Path:
 
 
 def play(
-    run_dir: str | Path,
+    run: Run,
     task: str = "",
     stage: int | None = None,
     generation: int | None = None,
@@ -38,16 +38,15 @@ def play(
     """
     path = Path(output)
     require(path.suffix in ENDINGS, "output", str(output), f"a name that ends in {', '.join(ENDINGS)}")
-    run = Run.load(run_dir)
     if not run.phases:
-        raise EvergaitError(f"{run_dir}: has no finished phase yet, so there is no gait to show")
+        raise EvergaitError(f"{run.path}: has no finished phase yet, so there is no gait to show")
     task = task or run.ledgers[-1].learning[-1]
     known = run.ledgers[0].tasks
     if task not in known:
         raise EvergaitError(f"task: the run has no task {task!r}{nearest(task, known)}")
     moment = _moment(run, stage, generation)
     colour = list(dict.fromkeys([*(t for ledger in run.ledgers for t in ledger.learning), *known])).index(task)
-    with closing(recorder(task, Path(run_dir) / "gaits")) as one:
+    with closing(recorder(task, run.path / "gaits")) as one:
         content = _content(one, run, moment, colour, path.suffix)
     _make_folder(path.parent)
     _write(path, content)

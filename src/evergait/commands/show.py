@@ -1,12 +1,13 @@
 """`evergait show`: what a run learnt, kept and forgot."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 
 from evergait.commands.base import console, print_json, print_table
+from evergait.commands.selection import Which, select_run
 from evergait.scores.metrics import Metrics
 from evergait.training.run import Run
 
@@ -16,13 +17,14 @@ class Show:
     """Show what a run learnt, kept and forgot."""
 
     folder: tyro.conf.Positional[Path]
-    """Folder of a run."""
+    """Folder of a run or a study."""
+    which: Annotated[Which, tyro.conf.arg(name="")] = field(default_factory=Which)
     json: bool = False
     """Print JSON, for programs."""
 
     def run(self) -> int:
         """Print a run."""
-        run = Run.load(self.folder)
+        run = select_run(self.folder, self.which)
         if self.json:
             print_json(describe(run))
         else:

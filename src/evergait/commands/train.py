@@ -1,14 +1,16 @@
 """`evergait train`: train a stream, or go on with it."""
 
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
 from evergait.commands.base import console, errors, first_flags, parse_flags
+from evergait.commands.help import short_help
 from evergait.commands.show import print_run
 from evergait.commands.workers import WorkersKind
 from evergait.config import Config, preset, read_config, trust_file
@@ -72,6 +74,10 @@ class Train:
     def from_arguments(arguments: Sequence[str], modules: Sequence[str] = ()) -> "Train":
         """From flags: first those that choose, then all, on top of what was chosen; the run names what it imported."""
         import_installed()
+        if {"-h", "--help"} & set(arguments):
+            sys.stdout.write(short_help(f"usage: evergait train --out OUT ... {Train.__doc__}", COMMON))
+            sys.exit(0)
+        arguments = ["--help" if argument == "--help-all" else argument for argument in arguments]
         choices, kind = first_flags(Choices, arguments), first_flags(WorkersKind, arguments)
         settings = choices.settings()
         settings = replace(settings, plugins=tuple(dict.fromkeys((*settings.plugins, *modules))))
@@ -125,6 +131,14 @@ class Train:
         if traffic.n_requests:
             console.print(describe(traffic, counter.n_generations), style="dim", markup=False, highlight=False)
         return 0
+
+
+COMMON: dict[type[Any], tuple[str, ...]] = {
+    Choices: ("preset", "config", "method", "optimizer"),
+    Config: ("stream", "generations", "pairs", "sigma", "seed", "engine"),
+    Train: ("out", "threads", "log"),
+}
+"""What most people need."""
 
 
 class GenerationCounter(Observer):

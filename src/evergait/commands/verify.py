@@ -1,13 +1,15 @@
 """`evergait verify`: recorded evaluations, played again in plain Gymnasium."""
 
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import tyro
 
 from evergait.commands.base import console, errors, print_json, print_table
+from evergait.commands.selection import Which
 from evergait.core.arrays import Float64
 from evergait.core.data import require
 from evergait.core.errors import EvergaitError
@@ -29,6 +31,7 @@ class Verify:
 
     folder: tyro.conf.Positional[Path]
     """Folder of a run or a study."""
+    which: Annotated[Which, tyro.conf.arg(name="")] = field(default_factory=Which)
     episodes: int = 0
     """Episodes per task and phase; 0 plays all that were recorded."""
     tolerance: float = 0.01
@@ -43,7 +46,7 @@ class Verify:
         """Compare the last evaluation of every finished phase; exit code 1 if any disagrees."""
         require(0 <= self.episodes < 2**31, "episodes", self.episodes, "from 0 to 2³¹ - 1")
         require(0 <= self.tolerance < np.inf, "tolerance", self.tolerance, "at least 0 and finite")
-        entries = load_results(self.folder).entries
+        entries = self.which.entries(load_results(self.folder))
         if not entries:
             raise EvergaitError(f"{self.folder}: no phase of this run is finished yet; there is nothing to verify")
         phases: dict[str, tuple[str, Run, int]] = {}  # runs of a study share phases
