@@ -1,5 +1,6 @@
 # make demo   set up and run a small continual study; its report opens in a browser
 # make test   set up and run every gate and test
+# make gates  format, lint, types only
 # make prove  slower proofs, each says what it proves
 # make docs   the documentation as a site, in build/site
 # make wheel  a wheel for this machine, and an sdist, in dist
@@ -11,7 +12,7 @@ UPGRADE ?= --upgrade
 LOCKED := --extra hub --extra ray --extra tensorboard --extra tune --extra video --group dev --group docs
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find src native -type f -not -name '*.pyc')
 
-.PHONY: setup demo test prove docs wheel lock clean FORCE
+.PHONY: setup demo gates test prove docs wheel lock clean FORCE
 
 setup: .venv/installed
 
@@ -27,11 +28,13 @@ demo: setup
 	$(BIN)/evergait study run demo --out runs/demo
 	$(BIN)/evergait report runs/demo --open
 
-test: setup
+gates: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/clang-format --dry-run --Werror $(shell find native tests/native -name "*.h" -o -name "*.cpp")
 	$(BIN)/mypy
+
+test: gates
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not prove"
 
 prove: setup

@@ -1,0 +1,68 @@
+"""What a release says of itself is the same everywhere."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import evergait
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+SOURCE = PROJECT["project"]["urls"]["Source"]
+
+
+def test_one_version() -> None:
+    assert "version" in PROJECT["project"]["dynamic"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == evergait.__version__
+    newest = re.findall(r"^## (\S+?),? ", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
+    assert newest == evergait.__version__
+
+
+def test_the_paper_is_the_preferred_citation() -> None:
+    paper = yaml.safe_load((ROOT / "CITATION.cff").read_text())["preferred-citation"]
+    assert paper["title"] == "Continual Evolution Strategies in Control Tasks"
+    assert len(paper["authors"]) == 5
+
+
+def test_every_python_that_is_named_is_tested() -> None:
+    named = [c.split(" :: ")[-1] for c in PROJECT["project"]["classifiers"] if ":: Python :: 3." in c]
+    tests = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text())
+    assert tests["jobs"]["test"]["strategy"]["matrix"]["python"] == named
+    assert PROJECT["project"]["requires-python"] == f">={named[0]}"
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_what_workflows_call_is_there(path: Path) -> None:
+    """Their syntax is actionlint's business; that targets, scripts and tests exist is ours."""
+    workflow = yaml.safe_load(path.read_text())
+    assert workflow["permissions"] == {"contents": "read"}
+    makefile = (ROOT / "Makefile").read_text()
+    for job in workflow["jobs"].values():
+        for step in job["steps"]:
+            script = step.get("run", "")
+            for target in re.findall(r"^make (\w+)", script, re.MULTILINE):
+                assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+            for file in re.findall(r"(?:scripts|tests)/[\w/.-]+\.py", script):
+                assert (ROOT / file).is_file(), file
+
+
+def test_one_address_of_the_repository() -> None:
+    files = ["CITATION.cff", ".github/ISSUE_TEMPLATE/config.yml"]
+    files += [str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "notebooks").glob("*.ipynb")]
+    for file in files:
+        text = (ROOT / file).read_text()
+        assert SOURCE in text or SOURCE.removeprefix("https://github.com/") in text, file
+
+
+def test_the_check_of_wheels_holds_here() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts/check_wheel.py"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
