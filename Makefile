@@ -42,6 +42,10 @@ prove: setup
 	$(BIN)/pytest -m prove -s
 	$(BIN)/python benchmarks/reliability.py
 
+docs: setup
+	COLUMNS=100 $(BIN)/python scripts/site.py
+	$(BIN)/zensical build --strict --clean
+
 wheel: setup
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist .

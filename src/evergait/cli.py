@@ -25,15 +25,17 @@ COMMANDS = {
     "export": ("evergait.commands.export:Export", "Write a run's policy to one file."),
     "tasks": ("evergait.commands.inspect:Tasks", "List tasks, variants and named streams."),
     "methods": ("evergait.commands.inspect:Methods", "List methods, optimizers and workers with their options."),
+    "zoo": ("evergait.commands.zoo:Zoo", "List trained policies, get one, share yours."),
     "bench": ("evergait.commands.bench:Bench", "Compare the engines' speed."),
     "doctor": ("evergait.commands.doctor:Doctor", "Check whether this machine is ready."),
+    "completion": ("evergait.commands.completion:Completion", "Complete commands and flags in your shell."),
 }
 """Name → where its class is, and what it does."""
 
 
 def usage() -> str:
     """What `evergait --help` prints."""
-    lines = [f"  {name:10}{what}" for name, (_, what) in COMMANDS.items()]
+    lines = [f"  {name:12}{what}" for name, (_, what) in COMMANDS.items()]
     return "\n".join(
         (
             "usage: evergait COMMAND ...",

@@ -1,0 +1,176 @@
+"""The site's pages: those in docs/, those made from docstrings, commands and notebooks, and links that hold there.
+
+`python scripts/site.py` writes build/docs; `make docs` then builds build/site from it.
+"""
+
+import contextlib
+import inspect
+import io
+import json
+import re
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import evergait
+from evergait.cli import main as cli
+
+ROOT = Path(__file__).parents[1]
+DOCS, PAGES = ROOT / "docs", ROOT / "build" / "docs"
+SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
+GROUPS = {
+    "Training and results": ("train", "Run", "load", "Results", "Config", "Evaluation", "preset", "read_config"),
+    "Errors": ("EvergaitError",),
+}
+"""Names that come first; all others follow by their modules."""
+
+
+def write_pages() -> None:
+    """All of them, into a fresh build/docs."""
+    shutil.rmtree(PAGES, ignore_errors=True)
+    shutil.copytree(DOCS, PAGES)
+    for page in PAGES.rglob("*.md"):
+        page.write_text(lead_outside(page.read_text(), page.relative_to(PAGES).parent))
+    (PAGES / "api.md").write_text(api())
+    (PAGES / "commands.md").write_text(commands())
+    for notebook in sorted(PAGES.glob("notebooks/*.ipynb")):
+        notebook.with_suffix(".md").write_text(notebook_page(json.loads(notebook.read_text()), notebook.name))
+
+
+def lead_outside(text: str, folder: Path) -> str:
+    """Links to files that are in the repository and not on the site lead to the repository."""
+
+    def link(match: re.Match[str]) -> str:
+        target = match[2]
+        if "://" in target or target.startswith(("#", "mailto:")):
+            return match[0]
+        path = (DOCS / folder / target.partition("#")[0]).resolve()
+        if path.is_relative_to(DOCS) or not path.is_relative_to(ROOT):
+            return match[0]
+        kind = "tree" if path.is_dir() else "blob"
+        return f"{match[1]}({SOURCE}/{kind}/main/{path.relative_to(ROOT)})"
+
+    return re.sub(r"(\[[^\]]*\])\(([^)\s]+)\)", link, text)
+
+
+def api() -> str:
+    """Every public name, with its signature and its docstrings."""
+    names = [name for name in evergait.__all__ if not name.startswith("_")]
+    first = [name for group in GROUPS.values() for name in group]
+    rest: dict[str, list[str]] = {}
+    for name in names:
+        if name not in first:
+            thing = getattr(evergait, name)
+            rest.setdefault(getattr(thing, "__module__", "typing").split(".")[1:2][0], []).append(name)
+    titles = {**GROUPS, **{f"evergait.{module}": tuple(found) for module, found in rest.items()}}
+    text = ["# API reference", "", "Everything in `evergait` that is public; written from its docstrings.", ""]
+    for title, group in titles.items():
+        text += [f"## {title}", ""]
+        for name in group:
+            text += _describe(name, getattr(evergait, name))
+    return "\n".join(text) + "\n"
+
+
+def _describe(name: str, thing: Any) -> list[str]:
+    text = [f"### {name}", ""]
+    if not inspect.isclass(thing) and not inspect.isfunction(thing):
+        return [*text, f"`{thing}`".replace("|", "or"), ""]
+    with contextlib.suppress(ValueError):
+        text += ["```text", f"{name}{_signature(thing)}", "```", ""]
+    text += [_prose(inspect.getdoc(thing) or ""), ""]
+    if inspect.isclass(thing):
+        fields = _fields(thing)
+        members = {
+            key: member
+            for key, member in vars(thing).items()
+            if not key.startswith("_") and (callable(member) or isinstance(member, property)) and inspect.getdoc(member)
+        }
+        rows = [f"| `{key}` | {_cell(words)} |" for key, words in fields.items()]
+        rows += [
+            f"| `{key}{'' if isinstance(m, property) else '()'}` | {_cell(inspect.getdoc(m))} |"
+            for key, m in members.items()
+        ]
+        if rows:
+            text += ["| | |", "|---|---|", *rows, ""]
+    return text
+
+
+def _signature(thing: Any) -> str:
+    """A parameter per line if there are many; annotations as they are written."""
+    text = str(inspect.signature(thing)).replace("evergait.", "")
+    return text if len(text) < 100 else re.sub(r", (?=\w+: )", ",\n    ", text)
+
+
+def _fields(cls: type) -> dict[str, str]:
+    """Fields of a dataclass with the strings that are written below them."""
+    found = {}
+    for base in reversed(cls.__mro__):
+        if not base.__module__.startswith("evergait") or "__annotations__" not in vars(base):
+            continue
+        source = inspect.getsource(base)
+        for name in vars(base)["__annotations__"]:
+            match = re.search(rf'^    {name}:.*?\n    """(.*?)"""', source, re.MULTILINE | re.DOTALL)
+            if match and "\n    def " not in match[0]:
+                found[name] = match[1]
+    return found
+
+
+def _prose(text: str) -> str:
+    """A docstring as Markdown: examples become blocks."""
+    return re.sub(r"((?:^>>>.*\n?)(?:^(?!\s*$).*\n?)*)", r"\n```pycon\n\1\n```\n", text, flags=re.MULTILINE)
+
+
+def _cell(text: str | None) -> str:
+    return " ".join((text or "").split("\n\n")[0].split()).replace("|", "\\|")
+
+
+def commands() -> str:
+    """What every command says of itself."""
+    listing = _printed("--help")
+    text = [
+        "# Commands",
+        "",
+        "What `evergait --help` and `evergait COMMAND --help` say.",
+        "",
+        "```text",
+        listing,
+        "```",
+        "",
+    ]
+    for name in re.findall(r"^  (\w+) {2,}", listing, re.MULTILINE):
+        text += [f"## evergait {name}", "", "```text", _printed(name, "--help"), "```", ""]
+    return "\n".join(text)
+
+
+def _printed(*arguments: str) -> str:
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.suppress(SystemExit):
+        cli(list(arguments))
+    return re.sub(r"\x1b\[[0-9;]*m", "", output.getvalue()).rstrip()
+
+
+def notebook_page(notebook: dict[str, Any], name: str) -> str:
+    """A notebook with its outputs as a page, and the badge that opens it elsewhere."""
+    repository = SOURCE.removeprefix("https://")
+    here = f"https://colab.research.google.com/{repository.replace('.com', '', 1)}/blob/main/docs/notebooks/{name}"
+    parts = [f"[Open in Colab]({here}) · [The notebook itself]({name})", ""]
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        parts += [source, ""] if cell["cell_type"] == "markdown" else ["```python", source, "```", ""]
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            words = "".join(output.get("text", data.get("text/plain", [])))
+            if "text/html" in data:
+                parts += ["".join(data["text/html"]), ""]
+            elif words:
+                parts += ["```text", words.rstrip(), "```", ""]
+    heading = next(i for i, part in enumerate(parts) if part.startswith("# "))
+    title, _, rest = parts.pop(heading).partition("\n")
+    return "\n".join([title, "", *parts[:heading], rest, *parts[heading:]]) + "\n"
+
+
+if __name__ == "__main__":
+    write_pages()
+    sys.stdout.write(f"Wrote {len(list(PAGES.rglob('*.md')))} pages.\n")

@@ -1,0 +1,71 @@
+"""`evergait zoo`: trained policies that ship, or are on the Hugging Face hub."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from evergait.commands.base import console, print_json, print_table
+from evergait.core.data import require
+from evergait.core.errors import EvergaitError
+from evergait.core.names import nearest, short
+from evergait.training.run import Run
+from evergait.zoo import card, catalogue, download, get, upload
+
+
+@dataclass(frozen=True)
+class Zoo:
+    """List trained policies; get one as a run that every command takes; share a run of yours."""
+
+    name: tyro.conf.Positional[str] = ""
+    """A policy of the list, or owner/name of one on the Hugging Face hub."""
+    out: Path | None = None
+    """Folder to put it in; without it, its card is printed."""
+    upload: Path | None = None
+    """Folder of a run of yours, to be put on the hub as owner/name."""
+    private: bool = False
+    """Make the hub's repository a private one."""
+    revision: str = "main"
+    """Branch, tag or commit on the hub."""
+    json: bool = False
+    """Print JSON, for programs."""
+
+    def run(self) -> int:
+        """List, print, get or share."""
+        if not self.name:
+            require(self.out is None and self.upload is None, "name", self.name, "a policy, or owner/name on the hub")
+            return self._list()
+        on_hub = "/" in self.name
+        if self.upload:
+            require(on_hub, "name", self.name, "owner/name, to upload to")
+            address = upload(Run.load(self.upload), self.name, self.private)
+            console.print(f"Uploaded {self.upload} to {address}.", markup=False, soft_wrap=True)
+            return 0
+        if self.out is None:
+            return self._card(on_hub)
+        run = download(self.name, self.out, self.revision) if on_hub else get(self.name, self.out)
+        tasks = ", ".join(task.name for task in run.policy.tasks)
+        console.print(f"Wrote {self.out}: {tasks}. Try `evergait show {self.out}`.", markup=False, soft_wrap=True)
+        return 0
+
+    def _list(self) -> int:
+        entries = catalogue().values()
+        if self.json:
+            print_json([{"name": e.name, "method": e.run.config.method.name, "returns": e.returns} for e in entries])
+            return 0
+        rows = [
+            (e.name, e.run.config.method.name, ", ".join(f"{short(t)} {r:.0f}" for t, r in e.returns.items()))
+            for e in entries
+        ]
+        print_table("Policies that ship", ["name", "method", "mean return after the last task"], rows)
+        console.print("`evergait zoo NAME --out FOLDER` gets one; `evergait zoo owner/name` asks the hub.", style="dim")
+        return 0
+
+    def _card(self, on_hub: bool) -> int:
+        if on_hub:
+            raise EvergaitError(f"out: name a folder for {self.name}, as in --out runs/{self.name.rpartition('/')[2]}")
+        known = catalogue()
+        if self.name not in known:
+            raise EvergaitError(f"zoo: there is no policy {self.name!r}{nearest(self.name, known)}")
+        console.out(card(known[self.name].run, self.name), highlight=False)
+        return 0

@@ -1,0 +1,62 @@
+"""What ships: folders of runs in `policies/`."""
+
+import importlib.resources
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from evergait.core.errors import EvergaitError
+from evergait.core.names import nearest
+from evergait.training.run import Run
+
+POLICIES = Path(str(importlib.resources.files("evergait"))) / "zoo" / "policies"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A trained policy."""
+
+    name: str
+    path: Path
+
+    @property
+    def run(self) -> Run:
+        """What it was trained by, and what came out."""
+        return Run.load(self.path)
+
+    @property
+    def returns(self) -> dict[str, float]:
+        """Mean return on each task at the end of its stream."""
+        return final_returns(self.run)
+
+
+def final_returns(run: Run) -> dict[str, float]:
+    """Mean return on each task at the end of a run."""
+    last = run.ledger.records[-1]
+    return {task: fmean(returns) for task, returns in last.returns.items()}
+
+
+def catalogue() -> dict[str, Entry]:
+    """Name → what ships."""
+    return {path.name: Entry(path.name, path) for path in sorted(POLICIES.iterdir()) if (path / "run.json").exists()}
+
+
+def get(name: str, out: Path) -> Run:
+    """Copy a policy that ships into a folder of its own: a run, which every command takes."""
+    known = catalogue()
+    if name not in known:
+        raise EvergaitError(f"zoo: there is no policy {name!r}{nearest(name, known)}; owner/name is one on the hub")
+    copy(known[name].path, out)
+    return Run.load(out)
+
+
+def copy(source: Path, out: Path) -> None:
+    """All files of a run, as files; nothing that is there is written over."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise EvergaitError(f"out: {out} is there already; choose a folder that is not")
+    for path in sorted(source.rglob("*")):
+        inside = path.relative_to(source)
+        if path.is_file() and not path.is_symlink() and not any(part.startswith(".") for part in inside.parts):
+            target = out / inside
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())

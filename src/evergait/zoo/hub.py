@@ -1,0 +1,80 @@
+"""Policies on the Hugging Face hub: a repository is the folder of a run, with a card and the policy as one file."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from evergait.core.errors import EvergaitError
+from evergait.core.files import read_bytes, read_json, sha256, write_atomically, write_json
+from evergait.policy.export import export_policy
+from evergait.training.run import Run
+from evergait.zoo.card import card
+from evergait.zoo.catalogue import copy
+
+FILES = ("README.md", "config.toml", "run.json", "policy.safetensors", "phases/*/*")
+"""What a policy consists of; nothing else is asked for."""
+
+
+def download(name: str, out: Path, revision: str = "main") -> Run:
+    """Fetch owner/name into a folder of its own. It is data: nothing of it is executed."""
+    with tempfile.TemporaryDirectory() as folder:
+        with _hub(name) as hub:
+            hub.snapshot_download(name, revision=revision, local_dir=folder, allow_patterns=list(FILES))
+        path = Path(folder)  # what is no whole run is not written
+        if not (path / "run.json").exists() or read_json(path / "run.json").get("store") != "phases":
+            raise EvergaitError(
+                f"zoo: {name} is not a policy of evergait (`evergait zoo owner/name --upload` makes one)"
+            )
+        run = Run.load(path)
+        if not run.is_done or not run.ledgers:
+            raise EvergaitError(f"zoo: {name} lacks phases of its run")
+        for stage in range(len(run.phases)):
+            run.state(stage)  # says what is damaged
+        copy(Path(folder), out)
+    return Run.load(out)
+
+
+def upload(run: Run, name: str, private: bool = False) -> str:
+    """Make or renew owner/name from a run; its address."""
+    with tempfile.TemporaryDirectory() as folder:
+        pack(run, Path(folder), name)
+        with _hub(name) as hub:
+            hub.create_repo(name, private=private, exist_ok=True)
+            hub.upload_folder(repo_id=name, folder_path=folder, commit_message="A policy trained by evergait")
+            return f"{hub.endpoint}/{name}"
+
+
+def pack(run: Run, folder: Path, name: str) -> None:
+    """A run as it is shared: its own phases only, with its card and the policy as one file."""
+    if not run.is_done:
+        raise EvergaitError(f"{run.path}: is not trained to its end; run the same `train` command again first")
+    folder.mkdir(parents=True, exist_ok=True)
+    config = read_bytes(run.path / "config.toml")
+    write_atomically(folder / "config.toml", config)
+    names = [phase.path.name for phase in run.phases]
+    write_json(folder / "run.json", {"phases": names, "store": "phases", "config": sha256(config)})
+    for phase in run.phases:
+        copy(phase.path, folder / "phases" / phase.path.name)
+    state = run.state()
+    export_policy(folder / "policy.safetensors", run.policy, state.theta, state.statistics)
+    write_atomically(folder / "README.md", card(run, name).encode())
+
+
+@contextmanager
+def _hub(name: str) -> Iterator[Any]:
+    """The hub's own library; what it complains of becomes a sentence."""
+    try:
+        import huggingface_hub
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    except ImportError as error:
+        raise EvergaitError("zoo: huggingface_hub is not installed: pip install 'evergait[hub]'") from error
+    try:
+        yield huggingface_hub.HfApi(endpoint=os.environ.get("HF_ENDPOINT"), library_name="evergait")
+    except HFValidationError as error:
+        raise EvergaitError(f"zoo: {name!r} is no name on the hub; it must look like owner/name") from error
+    except (HfHubHTTPError, OSError) as error:
+        words = str(error).strip().splitlines()
+        raise EvergaitError(f"zoo: the hub and {name}: {words[-1] if words else error!r}") from error

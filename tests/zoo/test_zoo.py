@@ -1,0 +1,133 @@
+"""Policies are listed, copied, shared and fetched, and what arrives is the run that was sent."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from hub_server import hub
+from small import tiny_config
+
+import evergait
+from evergait.cli import main
+from evergait.core.errors import EvergaitError
+from evergait.core.files import write_json
+from evergait.training.run import Run
+from evergait.zoo import card, catalogue, get
+from evergait.zoo.catalogue import final_returns
+from evergait.zoo.hub import pack
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("zoo")
+    return evergait.train(tiny_config(), folder / "run", threads=1, store=folder / "store")
+
+
+@pytest.fixture
+def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """The command, with a hub of our own; what it complains of, or nothing."""
+    monkeypatch.setenv("HF_TOKEN", "hf_stand_in")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+    def run(address: str, *arguments: object) -> str:
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        capsys.readouterr()
+        code = main(["zoo", *map(str, arguments)])
+        words = "".join(re.findall(r"^evergait: .*", capsys.readouterr().err, re.MULTILINE | re.DOTALL))
+        assert code == (2 if words else 0)
+        return words
+
+    return run
+
+
+def test_what_ships_is_trained_and_small() -> None:
+    assert len(catalogue()) >= 2
+    for entry in catalogue().values():
+        assert entry.run.is_done
+        assert all(value == value for value in entry.returns.values())
+        assert (entry.path / "README.md").read_text().startswith("---\n")
+        assert sum(path.stat().st_size for path in entry.path.rglob("*")) < 1_500_000
+
+
+def test_a_policy_that_ships_becomes_a_run(tmp_path: Path) -> None:
+    name, entry = next(iter(catalogue().items()))
+    run = get(name, tmp_path / "run")
+    assert run.theta_sha256 == entry.run.theta_sha256
+    with pytest.raises(EvergaitError, match="is there already"):
+        get(name, tmp_path / "run")
+    with pytest.raises(EvergaitError, match=f"did you mean '{name}'"):
+        get(name[:-1], tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_what_ships_still_returns_what_its_card_says(tmp_path: Path) -> None:
+    """Played by this very version: the first episode of each task, in the fast engine."""
+    name = next(iter(catalogue()))
+    get(name, tmp_path / "run")
+    assert main(["verify", str(tmp_path / "run"), "--episodes", "1"]) == 0
+
+
+def test_the_card_has_a_head_that_the_hub_can_read(run: Run) -> None:
+    text = card(run, "someone/tiny")
+    head = yaml.safe_load(text.split("---")[1])
+    results = head["model-index"][0]["results"]
+    assert head["library_name"] == "evergait"
+    assert {r["dataset"]["name"]: r["metrics"][0]["value"] for r in results} == pytest.approx(
+        final_returns(run), abs=0.06
+    )
+    assert "evergait zoo someone/tiny --out runs/tiny" in text
+
+
+def test_a_packed_run_needs_nothing_outside(run: Run, tmp_path: Path) -> None:
+    pack(run, tmp_path / "packed", "someone/tiny")
+    (tmp_path / "packed").rename(tmp_path / "moved")
+    assert Run.load(tmp_path / "moved").theta_sha256 == run.theta_sha256
+    assert json.loads((tmp_path / "moved/run.json").read_text())["store"] == "phases"
+
+
+def test_up_to_a_hub_and_back(run: Run, tmp_path: Path, zoo: Callable[..., str]) -> None:
+    with hub(tmp_path / "hub") as server:
+        assert zoo(server.address, "someone/tiny", "--upload", run.path) == ""
+        there = tmp_path / "hub/someone/tiny"
+        assert {path.name for path in there.iterdir()} == {
+            *("README.md", "config.toml", "phases", "policy.safetensors", "run.json")
+        }
+        (there / "evil.py").write_text("raise SystemExit('executed')")
+        assert zoo(server.address, "someone/tiny", "--out", tmp_path / "back") == ""
+        assert not any("evil" in line for line in server.asked)
+    assert Run.load(tmp_path / "back").theta_sha256 == run.theta_sha256
+    assert not [path for path in (tmp_path / "back").rglob("*") if path.is_symlink() or path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("damage", ["missing", "no-run", "store", "theta"])
+def test_what_is_no_policy_is_not_written(damage: str, run: Run, tmp_path: Path, zoo: Callable[..., str]) -> None:
+    folder = tmp_path / "hub/someone/tiny"
+    if damage != "missing":
+        pack(run, folder, "someone/tiny")
+    if damage == "no-run":
+        (folder / "run.json").unlink()
+    elif damage == "store":
+        described = json.loads((folder / "run.json").read_text())
+        write_json(folder / "run.json", {**described, "store": "../../outside"})
+    elif damage == "theta":
+        next(folder.glob("phases/*/theta.safetensors")).write_bytes(b"damaged")
+    with hub(tmp_path / "hub") as server:
+        assert zoo(server.address, "someone/tiny", "--out", tmp_path / "back")
+    assert not (tmp_path / "back").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["hopper"], "there is no policy 'hopper'"),
+        (["someone/tiny"], "--out runs/tiny"),
+        (["tiny", "--upload", "x"], "owner/name"),
+        (["--out", "x"], "name: is ''"),
+        (["someone/no/tiny", "--out", "x"], "must look like owner/name"),
+    ],
+)
+def test_mistakes_are_sentences(arguments: list[str], words: str, zoo: Callable[..., str]) -> None:
+    assert words in zoo("http://127.0.0.1:9", *arguments)
