@@ -31,6 +31,9 @@ def write_pages() -> None:
     """All of them, into a fresh build/docs."""
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.copytree(DOCS, PAGES)
+    for report in list(PAGES.rglob("*.html")):  # beside a page of the same name
+        if report.with_suffix(".md").exists():
+            report.rename(report.with_suffix(".report.html"))
     for page in PAGES.rglob("*.md"):
         page.write_text(lead_outside(page.read_text(), page.relative_to(PAGES).parent))
     (PAGES / "api.md").write_text(api())
@@ -47,6 +50,8 @@ def lead_outside(text: str, folder: Path) -> str:
         if "://" in target or target.startswith(("#", "mailto:")):
             return match[0]
         path = (DOCS / folder / target.partition("#")[0]).resolve()
+        if path.suffix == ".html" and path.with_suffix(".md").exists():
+            return f"{match[1]}({target.replace('.html', '.report.html')})"
         if path.is_relative_to(DOCS) or not path.is_relative_to(ROOT):
             return match[0]
         kind = "tree" if path.is_dir() else "blob"
@@ -152,10 +157,8 @@ def _printed(*arguments: str) -> str:
 
 
 def notebook_page(notebook: dict[str, Any], name: str) -> str:
-    """A notebook with its outputs as a page, and the badge that opens it elsewhere."""
-    repository = SOURCE.removeprefix("https://")
-    here = f"https://colab.research.google.com/{repository.replace('.com', '', 1)}/blob/main/docs/notebooks/{name}"
-    parts = [f"[Open in Colab]({here}) · [The notebook itself]({name})", ""]
+    """A notebook with its outputs as a page; its first cell has the badge that opens it elsewhere."""
+    parts = []
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         parts += [source, ""] if cell["cell_type"] == "markdown" else ["```python", source, "```", ""]
@@ -166,9 +169,8 @@ def notebook_page(notebook: dict[str, Any], name: str) -> str:
                 parts += ["".join(data["text/html"]), ""]
             elif words:
                 parts += ["```text", words.rstrip(), "```", ""]
-    heading = next(i for i, part in enumerate(parts) if part.startswith("# "))
-    title, _, rest = parts.pop(heading).partition("\n")
-    return "\n".join([title, "", *parts[:heading], rest, *parts[heading:]]) + "\n"
+    parts[1:1] = ["", f"[The notebook itself]({name})"]
+    return "\n".join(parts) + "\n"
 
 
 if __name__ == "__main__":

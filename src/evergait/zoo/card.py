@@ -4,7 +4,7 @@ import json
 from statistics import fmean
 
 from evergait.core.names import short
-from evergait.core.versions import in_words, versions
+from evergait.core.versions import in_words
 from evergait.training.run import Run
 from evergait.zoo.catalogue import final_returns
 
@@ -63,6 +63,6 @@ how they are joined.
 ## How it was made
 
 `config.toml` has every setting (seed {config.seed}); the same versions give the same bits, θ {run.theta_sha256[:16]}….
-This card was written with {in_words(versions())}.
+It was trained with {in_words(run.phases[-1].progress().get("versions", {}))}.
 It controls simulated robots, and has seen nothing else: do not let it move a real one.
 """

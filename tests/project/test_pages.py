@@ -1,0 +1,108 @@
+"""What the pages tell people to type works; what they link to is there."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from evergait.cli import parse
+from evergait.studies.base import read_study
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
+GENERATED = {"api.md", "commands.md"}
+"""Written by scripts/site.py."""
+EXECUTED = ["first-steps.md", "zoo.md"]
+PYTHON = ["python.md", "own/environment.md", "own/method.md"]
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
+
+
+def commands(page: str, *languages: str) -> list[str]:
+    lines = [line for language in languages for block in blocks(page, language) for line in block.splitlines()]
+    return [line for line in lines if line.startswith("evergait ")]
+
+
+def navigation() -> set[str]:
+    return set(re.findall(r'= "([\w/-]+\.md)"', (ROOT / "zensical.toml").read_text()))
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    notebooks = {f"notebooks/{path.stem}.md" for path in (DOCS / "notebooks").glob("*.ipynb")}
+    assert navigation() == {*PAGES, *GENERATED, *notebooks}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_have_real_flags(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    for command in commands(page, "sh", "console"):
+        words = shlex.split(command, comments=True)[1:]
+        assert words == ["--version"] or parse(words), command
+
+
+@pytest.mark.parametrize("page", EXECUTED)
+def test_the_newcomers_commands_work(page: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    assert len(commands(page, "sh")) >= 4
+    for command in commands(page, "sh"):
+        words = shlex.split(command, comments=True)
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PYTHON)
+def test_python_works_from_top_to_bottom(page: str, tmp_path: Path) -> None:
+    assert len(blocks(page, "python")) >= 2
+    (tmp_path / "page.py").write_text("\n".join(blocks(page, "python")))
+    done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_are_written_in_their_language(page: str) -> None:
+    for block in blocks(page, "python"):
+        compile(block, page, "exec")
+    for block in blocks(page, "toml"):
+        tomllib.loads(block)
+
+
+def test_the_study_on_its_page_is_one(tmp_path: Path) -> None:
+    (study,) = blocks("own/study.md", "toml")
+    (tmp_path / "budget.toml").write_text(study)
+    found = read_study(tmp_path / "budget.toml")
+    assert list(found.conditions) == ["naive", "small", "large"]
+
+
+@cache
+def anchors(path: Path) -> set[str]:
+    """Headings as the site names them."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    plain = [re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings]
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in plain}
+
+
+@pytest.mark.parametrize("page", [f"docs/{page}" for page in PAGES] + ["README.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_links_and_anchors_lead_somewhere(page: str) -> None:
+    path = ROOT / page
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in target:
+            continue
+        file, _, anchor = target.partition("#")
+        if file in GENERATED or file.removeprefix("../") in GENERATED:
+            continue
+        there = (path.parent / file) if file else path
+        if there.suffix == ".md" and there.parent.name == "notebooks":
+            there = there.with_suffix(".ipynb")
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), target
