@@ -1,6 +1,6 @@
-"""`evergait export`: a run's policy as one file."""
+"""`evergait export`: a run's policy as one file, or the evaluations of a run or study as a table."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,11 +11,12 @@ from evergait.commands.selection import Which, select_run
 from evergait.core.data import require
 from evergait.core.errors import EvergaitError
 from evergait.policy.export import export_policy
+from evergait.studies.folder import load_results
 
 
 @dataclass(frozen=True)
 class Export:
-    """Write a run's policy to one .safetensors file with its layout in the header."""
+    """Write a run's policy to one .safetensors file with its layout in the header, or evaluations as a table."""
 
     folder: tyro.conf.Positional[Path]
     """Folder of a run or a study."""
@@ -24,9 +25,15 @@ class Export:
     """File to write."""
     stage: int = 0
     """After which phase of the stream, from 1; 0 is the last one finished."""
+    csv: Path | None = None
+    """File for all evaluations of a run or a study, in place of the policy: a row per episode."""
+    parquet: Path | None = None
+    """The same as a Parquet file, which needs pyarrow (the extra `frame`)."""
 
     def run(self) -> int:
         """Write the file."""
+        if self.csv or self.parquet:
+            return self.write_table()
         run = select_run(self.folder, self.which)
         require(0 <= self.stage <= len(run.phases), "stage", self.stage, f"from 0 to {len(run.phases)}")
         state = run.state(self.stage - 1)
@@ -35,4 +42,18 @@ class Export:
         except OSError as error:
             raise EvergaitError(f"output: {self.output} cannot be written: {error.strerror}") from error
         console.print(f"Wrote {self.output} ({run.policy.n_parameters:,} parameters).", markup=False)
+        return 0
+
+    def write_table(self) -> int:
+        """Write the evaluations."""
+        results = load_results(self.folder)
+        frame = replace(results, entries=tuple(self.which.entries(results))).frame()
+        for name, path, write in (("csv", self.csv, frame.write_csv), ("parquet", self.parquet, frame.write_parquet)):
+            if path is None:
+                continue
+            try:
+                write(path)
+            except OSError as error:
+                raise EvergaitError(f"{name}: {path} cannot be written: {error.strerror}") from error
+            console.print(f"Wrote {path} ({frame.n_rows:,} rows).", markup=False)
         return 0

@@ -1,6 +1,6 @@
 """What a study, or a single run, has on disk, as reports see it: entries of (condition, order, seed) and their runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -8,6 +8,8 @@ from pathlib import Path
 from evergait.scores.metrics import Metrics, Normaliser
 from evergait.scores.reference import choose_normaliser
 from evergait.store.ledger import Ledger
+from evergait.training.frame import Frame, make_frame
+from evergait.training.frame import order_name as order_name
 from evergait.training.parts import outdated
 from evergait.training.run import Run
 
@@ -45,6 +47,10 @@ class Results:
     def conditions(self) -> tuple[str, ...]:
         """Conditions in the order of the study, without single-task baselines."""
         return tuple(dict.fromkeys(entry.condition for entry in self.entries if entry.condition != "single"))
+
+    def frame(self) -> Frame:
+        """Every evaluation episode as a row: `pandas.DataFrame(results.frame())`."""
+        return make_frame((entry.condition, entry.order, entry.seed, entry.run.ledgers) for entry in self.entries)
 
     @cached_property
     def outdated(self) -> tuple[str, ...]:
@@ -88,12 +94,3 @@ def phase_label(condition: str, order: str, seed: int, stage: int, n_stages: int
     """
     learnt = order if n_stages == 1 else " > ".join(order.split(" > ")[: stage + 1])  # one stage may learn all tasks
     return f"{condition}, {learnt}, seed {seed}"
-
-
-def order_name(stream: Sequence[str]) -> str:
-    """The paper's way to write a stream.
-
-    >>> order_name(["Hopper-v5", "Swimmer-v5"])
-    'Hopper > Swimmer'
-    """
-    return " > ".join(name.replace("-v5", "") for name in stream)

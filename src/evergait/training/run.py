@@ -39,6 +39,7 @@ from evergait.scores.reference import choose_normaliser
 from evergait.store.ledger import Ledger
 from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.tasks import Task, parse_task
+from evergait.training.frame import Frame, make_frame, order_name
 from evergait.training.observer import Observer
 from evergait.training.parts import outdated
 from evergait.training.phases import PhaseTrainer, plan_phases
@@ -106,6 +107,10 @@ class Run:
     def has_policies(self) -> bool:
         """Whether every finished phase has its θ."""
         return all(phase.has_policy for phase in self.phases)
+
+    def frame(self) -> Frame:
+        """Every evaluation episode as a row: `pandas.DataFrame(run.frame())`."""
+        return make_frame([(self.config.method.name, order_name(self.config.stream), self.config.seed, self.ledgers)])
 
     @cached_property
     def outdated(self) -> tuple[str, ...]:
