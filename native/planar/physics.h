@@ -34,6 +34,7 @@ Physics<W> use_stepper(const PlanarModel& model) {
 template <int W>
 Physics<W> open_physics(const PlanarOptions& options) {
   const PlanarModel& model = *options.model;
+#if !defined(EVERGAIT_RUNTIME_TREES)  // defined where compiling matters more than speed, as under sanitizers
   if constexpr (W == kNativeLanes) {
     if (!options.any_tree) {
       if (StaticTree<ChainOf5>::matches(model)) return use_stepper<StaticTree<ChainOf5>, W>(model);
@@ -41,6 +42,7 @@ Physics<W> open_physics(const PlanarOptions& options) {
       if (StaticTree<TwoLegs>::matches(model)) return use_stepper<StaticTree<TwoLegs>, W>(model);
     }
   }
+#endif
   return use_stepper<RuntimeTree, W>(model);
 }
 
