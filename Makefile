@@ -1,4 +1,4 @@
-# make demo   set up and run a small continual study; its report opens in a browser
+# make demo   set up and run a small continual study, which a page follows; its report opens in a browser
 # make test   set up and run every gate and test
 # make gates  format, lint, types only
 # make prove  slower proofs, each says what it proves
@@ -25,7 +25,8 @@ setup: .venv/installed
 	touch $@
 
 demo: setup
-	$(BIN)/evergait study run demo --out runs/demo
+	mkdir -p runs/demo
+	$(BIN)/evergait watch runs/demo & watch=$$!; $(BIN)/evergait study run demo --out runs/demo; code=$$?; kill $$watch; exit $$code
 	$(BIN)/evergait report runs/demo --open
 
 gates: setup

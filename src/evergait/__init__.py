@@ -10,6 +10,7 @@ _PLACES = {
     "evergait.core.errors": ("EvergaitError",),
     "evergait.engines": ("Engine", "Episodes", "Outcome", "register_engine"),
     "evergait.es.optimizers": ("Adam", "ClipUp", "Momentum", "Optimizer", "Plain"),
+    "evergait.live.notebook": ("watch",),
     "evergait.methods": (
         *("Adaptive", "Anchor", "Distill", "Ewc", "Freeze", "Interval", "Method", "Multitask", "Naive", "Project"),
         *("Replay", "Batch", "Collection", "Context", "Memory", "Stage", "Step"),
@@ -56,6 +57,7 @@ if TYPE_CHECKING:  # the same, for editors and type checkers
     from evergait.es.optimizers import Momentum as Momentum
     from evergait.es.optimizers import Optimizer as Optimizer
     from evergait.es.optimizers import Plain as Plain
+    from evergait.live.notebook import watch as watch
     from evergait.methods import Adaptive as Adaptive
     from evergait.methods import Anchor as Anchor
     from evergait.methods import Batch as Batch

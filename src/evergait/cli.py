@@ -20,6 +20,7 @@ COMMANDS = {
     "eval": ("evergait.commands.evaluate:Eval", "Evaluate the unperturbed policy of a run."),
     "play": ("evergait.commands.report:Play", "Show how a run's policy moves: a page, a GIF or an MP4."),
     "report": ("evergait.commands.report:Report", "Write one self-contained page about a study or a run."),
+    "watch": ("evergait.commands.watch:Watch", "Follow trainings and studies on a local page."),
     "lab": ("evergait.commands.lab:Lab", "Write a page in which robots live and are trained."),
     "verify": ("evergait.commands.verify:Verify", "Play recorded evaluations again in plain Gymnasium."),
     "export": ("evergait.commands.export:Export", "Write a run's policy to one file."),

@@ -32,17 +32,19 @@ WORKER = (*ENGINE, "worker.js")
 STYLES = ("colours.css", "page.css", "player.css")
 
 
-@functools.cache
-def lab_script() -> str:
-    """All scripts of the page as one function of its own."""
-    shared = "\n".join((REPORT_ASSETS / name).read_text() for name in SHARED)
-    return f'(() => {{\n"use strict";\n{shared}\n{assets(*SCRIPTS)}\nstartLab();\n}})();'
-
-
 def render(template: str, data: dict[str, Any], **page: Any) -> str:
-    """The page; its policy lets it run its own script, its own workers and its own module, and load nothing."""
-    script = lab_script()
-    style = "\n".join((REPORT_ASSETS / name).read_text() for name in STYLES) + assets("lab.css")
+    """The lab's page, with the script of its workers."""
+    worker = Markup(f'"use strict";\n{assets(*WORKER)}')  # noqa: S704 - our own files
+    return render_page(template, SCRIPTS, "startLab();", data, ("lab.css",), worker=worker, **page)
+
+
+def render_page(
+    template: str, scripts: tuple[str, ...], start: str, data: dict[str, Any], styles: tuple[str, ...], **page: Any
+) -> str:
+    """A page; its policy lets it run its own script and its own module, and load nothing from elsewhere."""
+    shared = "\n".join((REPORT_ASSETS / name).read_text() for name in SHARED)
+    script = f'(() => {{\n"use strict";\n{shared}\n{assets(*scripts)}\n{start}\n}})();'
+    style = "\n".join((REPORT_ASSETS / name).read_text() for name in STYLES) + assets(*styles)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         _templates()
@@ -51,7 +53,6 @@ def render(template: str, data: dict[str, Any], **page: Any) -> str:
             **page,
             data=script_json(data),
             script=Markup(script),  # noqa: S704 - our own files
-            worker=Markup(f'"use strict";\n{assets(*WORKER)}'),  # noqa: S704 - our own files
             style=Markup(style),  # noqa: S704 - our own files
             script_hash=f"sha256-{digest}",
             version=evergait.__version__,

@@ -84,8 +84,7 @@ class Training {
         const done = await trainer.advance();
         await this.note(trainer, run, curve, generations, done, trainer.generation % every === 0 || trainer.generation === generations);
       }
-      run.moments[run.moments.length - 1].end = true;
-      run.moments[run.moments.length - 1].label = `after ${plan.learning.name.replace("-v5", "")}, trained here`;
+      if (trainer.generation) Object.assign(run.moments[run.moments.length - 1], { end: true, label: `after ${plan.learning.name.replace("-v5", "")}, trained here` });
       lab.seek(lab.time);
     } catch (error) {
       $("#news").textContent = `Training stopped: ${error.message}`;
@@ -103,7 +102,7 @@ class Training {
       for (const [task, mean] of means) curve.returns[task].push(mean);
     }
     const hash = sha256(trainer.theta);
-    run.moments.push({
+    if (done) run.moments.push({
       stage: plan.stage, generation: trainer.generation, end: false, label: `${plan.learning.name.replace("-v5", "")}, generation ${trainer.generation}, trained here`,
       theta: trainer.theta, statistics: new Map(trainer.statistics), tasks: run.policy.tasks.map((task) => task.name), returns: Object.fromEntries(means), time, sha256: hash,
     });

@@ -1,0 +1,261 @@
+// The page that follows trainings: it hears of changes by server-sent events, and asks for curves and policies it shows.
+const MOST_LINES = 60;
+const DIAGNOSTICS = { fitness_mean: "population's mean return", fitness_sd: "its standard deviation", fitness_best: "its best", gradient_norm: "length of the gradient", step_norm: "length of the step", horizon: "episodes cut at" };
+
+class Watcher {
+  constructor(engine) {
+    Object.assign(this, { engine, trainings: [], training: null, task: null, hidden: new Set(), curves: new Map(), asked: new Map(), shown: null });
+    this.phases = new Phases($("#cells"), (cell, name, stage) => { this.chosen = true; this.open(cell, name, stage); });
+    this.gait = new Gaits(engine);
+    $("#words").addEventListener("input", () => this.filter());
+    $("#filter").addEventListener("submit", (event) => event.preventDefault());
+    onTheme.push(() => this.draw());
+    addEventListener("resize", () => this.draw());
+    this.listen();
+  }
+
+  listen() {
+    const source = new EventSource("events"), link = $("#link");
+    source.addEventListener("open", () => { link.textContent = "live"; });
+    source.addEventListener("error", () => { link.textContent = "the server is gone; trying again"; });
+    source.addEventListener("everything", ({ data }) => this.everything(JSON.parse(data)));
+    source.addEventListener("changes", ({ data }) => this.changed(JSON.parse(data)));
+  }
+
+  everything({ trainings }) {
+    this.trainings = trainings;
+    $("#trainings").replaceChildren(...(trainings.length > 1 ? trainings : []).map((training) => {
+      const button = make("button", { type: "button", "aria-pressed": "false", title: training.path }, training.title);
+      button.addEventListener("click", () => this.choose(training));
+      return button;
+    }));
+    const busy = (training) => Object.values(training.phases).some(({ state }) => state === "running");
+    const before = trainings.find((training) => training.path === this.training?.path);
+    if (trainings.length) this.choose(before ?? trainings.find(busy) ?? trainings[0]);
+  }
+
+  choose(training) {
+    const other = this.training?.path !== training.path;
+    this.training = training;
+    $$("#trainings button").forEach((button, i) => button.setAttribute("aria-pressed", String(this.trainings[i] === training)));
+    $("#name").textContent = training.title;
+    $("#report").hidden = !training.report;
+    $("#report").href = `report?training=${encodeURIComponent(training.path)}`;
+    if (other) this.hidden.clear();
+    this.conditions = [...new Set(training.cells.map((cell) => cell.condition))];
+    this.choices();
+    if (!training.tasks.includes(this.task)) this.task = training.tasks[0];
+    $("#tasks").replaceChildren(...training.tasks.map((task) => {
+      const button = make("button", { type: "button", "aria-pressed": String(task === this.task) }, short(task));
+      button.addEventListener("click", () => { this.task = task; $$("#tasks button").forEach((one) => one.setAttribute("aria-pressed", String(one === button))); this.draw(); });
+      return button;
+    }));
+    this.filter();
+    this.count();
+    if (other) this.chosen = false;
+    this.lead();
+  }
+
+  // What is shown is what runs, unless the reader has chosen a phase.
+  lead() {
+    const { cells, phases } = this.training, runs = (name) => phases[name]?.state === "running";
+    if (this.chosen || (this.shown && runs(this.shown.name))) return;
+    const cell = cells.find((one) => one.phases.some(runs)) ?? (this.shown?.path === this.training.path ? null : cells[cells.length - 1]);
+    if (!cell) return;
+    const stage = Math.max(cell.phases.findIndex(runs), 0);
+    this.open(cell, cell.phases[stage], stage);
+  }
+
+  choices() {
+    const boxes = this.conditions.map((condition) => {
+      const box = make("input", { type: "checkbox" });
+      box.checked = !this.hidden.has(condition);
+      box.addEventListener("change", () => { this.hidden[box.checked ? "delete" : "add"](condition); this.filter(); });
+      return make("label", {}, [box, " ", condition]);
+    });
+    $("#conditions").replaceChildren(make("legend", { class: "note" }, "Conditions"), ...boxes);
+  }
+
+  // Every word must be in a run's name.
+  get cells() {
+    const words = $("#words").value.toLowerCase().split(/\s+/).filter(Boolean);
+    return this.training.cells.filter((cell) => !this.hidden.has(cell.condition) && words.every((word) => `${nameOf(cell)} seed ${cell.seed}`.toLowerCase().includes(word)));
+  }
+
+  filter() {
+    if (!this.training) return;
+    this.phases.show(this.training, this.cells);
+    this.draw();
+    this.ask();
+  }
+
+  changed(changes) {
+    let mine = false;
+    for (const [path, name, state] of changes) {
+      const training = this.trainings.find((one) => one.path === path);
+      if (!training) continue;
+      training.phases[name] = state;
+      if (training !== this.training) continue;
+      mine = true;
+      this.phases.update(name, state);
+      if (this.shown?.name === name) this.tell();
+    }
+    if (!mine) return;
+    this.count();
+    this.lead();
+    this.ask();
+  }
+
+  count() {
+    const states = Object.values(this.training.phases), of = (state) => states.filter((one) => one.state === state);
+    const parts = ["running", "queued", "done", "stopped", "failed"].map((state) => [of(state).length, state]).filter(([n]) => n).map(([n, state]) => `${n} ${state}`);
+    const rates = of("running").filter((one) => isNumber(one.rate)), rate = rates.reduce((sum, one) => sum + one.rate, 0), left = Math.max(0, ...of("running").map((one) => one.left ?? 0));
+    const pace = rates.length ? ` \u00b7 ${format(rate, rate < 10 ? 1 : 0)} ${rates[0].unit} per second` : "", time = left ? ` \u00b7 ${format(left / 60, 1)} minutes left for what runs` : "";
+    $("#summary").textContent = `${states.length} phases: ${parts.join(", ")}${pace}${time}`;
+    $("#whole").value = states.reduce((sum, one) => sum + one.done, 0) / Math.max(states.length, 1);
+  }
+
+  // Curves of the phases in sight whose files have changed since they were asked for.
+  async ask() {
+    const { training } = this, wanted = [];
+    for (const cell of this.cells.slice(0, MOST_LINES)) {
+      for (const name of cell.phases) {
+        const version = training.phases[name]?.version ?? "0";
+        if (version === "0" || this.asked.get(name) === version) continue;
+        this.asked.set(name, version);
+        wanted.push(name);
+      }
+    }
+    for (let i = 0; i < wanted.length; i += 80) {
+      const names = wanted.slice(i, i + 80).join(","), found = await this.get("curves", { training: training.path, names });
+      for (const [name, curve] of Object.entries(found ?? {})) this.curves.set(name, curve);
+      this.draw();
+    }
+  }
+
+  async get(page, asked) {
+    try {
+      const answer = await fetch(`${page}?${new URLSearchParams(asked)}`);
+      return await answer.json();
+    } catch {
+      return null;  // the server is gone, which its link says already
+    }
+  }
+
+  draw() {
+    if (!this.training) return;
+    const shown = this.cells.slice(0, MOST_LINES), end = Math.max(1, ...shown.map((cell) => cell.phases.length));
+    const lines = shown.map((cell) => ({
+      colour: `--task-${this.conditions.indexOf(cell.condition) % 7}`,
+      wide: this.shown?.cell === cell,
+      points: cell.phases.flatMap((name, stage) => this.points(this.curves.get(name)?.returns[this.task], name, stage)),
+    }));
+    const one = shown[0], marks = Array.from({ length: end }, (_, at) => ({ at, text: one && new Set(shown.map((cell) => cell.order)).size === 1 ? `learns ${short(one.stream[at] ?? "")}` : "" }));
+    drawLines($("#curves"), lines, { end, marks });
+    const more = this.cells.length > MOST_LINES ? make("span", {}, `the first ${MOST_LINES} of ${this.cells.length} runs`) : "";
+    $("#key").replaceChildren(...this.conditions.filter((name) => !this.hidden.has(name)).map((name) => make("span", { class: "key-item", style: `--c: var(--task-${this.conditions.indexOf(name) % 7})` }, name)), more);
+    this.diagnose();
+  }
+
+  // A phase is one unit of time; one that is being trained has come as far as its state says.
+  points(values, name, stage) {
+    const curve = this.curves.get(name), reached = this.training.phases[name]?.done ?? 1;
+    if (!curve || !values) return [];
+    const last = curve.generations[curve.generations.length - 1] || 1, share = Math.max(reached, 0.02);
+    return values.map((value, i) => [stage + (curve.generations[i] / last) * share, value]);
+  }
+
+  open(cell, name, stage) {
+    this.shown = { cell, name, stage, path: this.training.path };
+    this.phases.press(name);
+    $("#phase").hidden = false;
+    this.tell();
+    this.draw();
+    this.ask();
+  }
+
+  tell() {
+    const { cell, name, stage } = this.shown, { state, detail, version } = this.training.phases[name] ?? { state: "queued", detail: "" };
+    $("#phase-title").textContent = `${short(cell.stream[stage] ?? "all tasks")}: ${nameOf(cell)}`;
+    $("#detail").textContent = `${state}${detail ? `, ${detail}` : ""} \u00b7 phase ${name}`;
+    if (version && version !== "0") this.gait.follow(() => this.get("policy", { training: this.training.path, name }), `${name} ${state === "done" ? "done" : version.split("-")[1] ?? ""}`, cell.stream[stage]);
+  }
+
+  diagnose() {
+    const found = this.curves.get(this.shown?.name)?.diagnostics ?? {}, names = Object.keys(DIAGNOSTICS).filter((name) => found[name]?.some((value) => isNumber(value) && value !== 0));
+    const root = $("#diagnostics");
+    if (root.dataset.names !== names.join()) {
+      root.dataset.names = names.join();
+      root.replaceChildren(...names.map((name) => make("div", {}, [make("p", { class: "note" }, DIAGNOSTICS[name]), make("canvas", { class: "lines", role: "img", "aria-label": DIAGNOSTICS[name] })])));
+    }
+    names.forEach((name, i) => {
+      const points = found[name].map((value, k) => [k / Math.max(found[name].length - 1, 1), value]);
+      drawLines($$("canvas", root)[i], [{ points, colour: "--task-0", wide: true }], { digits: 2, zero: false });
+    });
+    if (this.shown && !names.length) root.replaceChildren(make("p", { class: "note" }, "This phase has no diagnostics yet."));
+  }
+}
+
+// The newest checkpoint's gait; asked for again when there is a newer one.
+class Gaits {
+  constructor(engine) {
+    Object.assign(this, { engine, running: !wantsCalm.matches, key: "", robots: [], task: null });
+    this.stage = new LiveStage($("#gait"), engine, () => "--task-0");
+    $("#pause").addEventListener("click", () => { this.running = !this.running; this.label(); });
+    this.label();
+    requestAnimationFrame((now) => this.frame(now));
+  }
+
+  label() { $("#pause").textContent = this.running ? "Pause" : "Run"; }
+
+  async follow(get, key, task) {
+    if (key === this.key) return;
+    this.key = key;
+    const found = await get();
+    if (this.key !== key) return;
+    if (!found || found.error) {
+      this.body = null;
+      this.stage.now = null;
+      $("#robots").replaceChildren();
+      $("#gait-note").textContent = found?.error ?? "No checkpoint yet.";
+      return;
+    }
+    this.robots = found.robots.map(unpackRobot);
+    this.policy = unpackPolicy(found.policy, this.robots);
+    this.theta = floats(found.theta);
+    this.statistics = new Map(Object.entries(found.statistics).map(([name, sums]) => [name, doubles(sums)]));
+    $("#gait-note").textContent = `as it is after generation ${found.generation}`;
+    this.choose(this.robots.find((robot) => robot.name === (this.asked ?? task)) ?? this.robots.find((robot) => robot.name === task) ?? this.robots[0]);
+  }
+
+  choose(robot) {
+    const network = networkOf(this.policy, robot, this.statistics.get(robot.name));
+    if (this.body !== robot.name) this.stage.task(robot, network, this.theta);
+    else this.stage.policy(network, this.theta);
+    this.body = robot.name;
+    $("#robots").replaceChildren(...this.robots.map((one) => {
+      const button = make("button", { type: "button", "aria-pressed": String(one === robot) }, short(one.name));
+      button.addEventListener("click", () => { this.asked = one.name; this.choose(one); });
+      return button;
+    }));
+  }
+
+  frame(now) {
+    const passed = Math.min((now - (this.last ?? now)) / 1000, 0.1), { stage } = this;
+    this.last = now;
+    if (stage.now && !document.hidden) {
+      if (this.running) stage.advance(passed);
+      stage.paint();
+      $("#phase .distance").textContent = `${format(stage.distance(), 1)} m`;
+      $("#phase .score").textContent = `return ${format(stage.now.total, 0)}`;
+      $("#phase .fell").hidden = stage.now.healthy;
+    }
+    requestAnimationFrame((next) => this.frame(next));
+  }
+}
+
+function startWatch() {
+  document.documentElement.classList.add("scripted");
+  startTheme();
+  unpackModule(JSON.parse($("#data").textContent).module).then((module) => Engine.open(module)).then((engine) => { globalThis.watcher = new Watcher(engine); });
+}

@@ -1,0 +1,1 @@
+"""A local page that follows trainings and studies by reading their files."""

@@ -1,0 +1,162 @@
+"""What the page asks for: everything at once, what has changed, curves of phases, and the newest policy of one."""
+
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evergait.core.errors import EvergaitError
+from evergait.core.files import parse_json, read_tensors
+from evergait.engines.planar.robot import TASKS
+from evergait.live.robots import encoded, live_robot
+from evergait.live.shelves import describe_policy
+from evergait.live.watch.states import Watch
+from evergait.live.watch.trainings import Training, find_trainings
+from evergait.store.phases import PhaseFolder
+from evergait.tasks import parse_task
+from evergait.training.state import State
+
+MOST_CURVES = 200
+"""Phases whose curves are sent in one answer."""
+
+
+@dataclass
+class Answers:
+    """Of one folder, for one page."""
+
+    folder: Path
+    watches: dict[str, Watch] = field(default_factory=dict)
+    """By path."""
+
+    def __post_init__(self) -> None:
+        self.refresh()
+
+    def refresh(self) -> bool:
+        """Look for trainings anew; true if there are others than before, or they have grown."""
+        found = {str(training.path): training for training in find_trainings(self.folder)}
+        known = {path: watch.training for path, watch in self.watches.items()}
+        if found == known:
+            return False
+        fresh = {path: Watch(training) for path, training in found.items() if training != known.get(path)}
+        self.watches = {path: fresh.get(path) or self.watches[path] for path in found}
+        return True
+
+    def everything(self) -> dict[str, Any]:
+        """Trainings, their cells and the state of all phases."""
+        for watch in self.watches.values():
+            watch.look()
+        return {"folder": str(self.folder), "trainings": [_overview(watch) for watch in self.watches.values()]}
+
+    def changes(self) -> list[Any]:
+        """[path, name, state] of the phases that have changed."""
+        return [[path, name, state] for path, watch in self.watches.items() for name, state in watch.look().items()]
+
+    def curves(self, path: str, names: list[str]) -> dict[str, Any]:
+        """Mean returns and diagnostics of some phases, by name; a phase without any is left out."""
+        store, found = self.training(path).store, {}
+        known = {name for cell in self.training(path).cells for name in cell.phases}
+        for name in names[:MOST_CURVES]:
+            if name in known and (curve := read_curve(store.folder(name))):
+                found[name] = curve
+        return found
+
+    def policy(self, path: str, name: str) -> dict[str, Any]:
+        """The newest θ of a phase and the robots that it moves, as far as they live in a page."""
+        training = self.training(path)
+        cell = next((cell for cell in training.cells if name in cell.phases), None)
+        if cell is None:
+            raise EvergaitError(f"there is no phase {name!r}")
+        foreign = [task for task in cell.tasks if parse_task(task).id not in TASKS]
+        if foreign:
+            raise EvergaitError(f"{foreign[0]} does not live in a page: it is not a planar robot")
+        policy, folder = cell.settings().build_policy(), training.store.folder(name)
+        if folder.is_done():
+            tensors, metadata = folder.result()
+        elif (folder.path / "checkpoint.safetensors").exists():
+            tensors, metadata = read_tensors(folder.path / "checkpoint.safetensors")
+        else:
+            raise EvergaitError("There is no checkpoint of this phase yet.")
+        state = State.load(tensors, metadata, policy, folder.path)
+        return {
+            "robots": [live_robot(task) for task in policy.tasks],
+            "policy": describe_policy(policy),
+            "theta": encoded(state.theta),
+            "statistics": {task: encoded(sums) for task, sums in state.statistics.sums.items()},
+            "generation": state.generation,
+        }
+
+    def training(self, path: str) -> Training:
+        """By its path, as `everything` names it."""
+        if path not in self.watches:
+            self.refresh()
+        if path not in self.watches:
+            raise EvergaitError(f"there is no training {path!r}")
+        return self.watches[path].training
+
+
+def _overview(watch: Watch) -> dict[str, Any]:
+    training = watch.training
+    cells = [
+        {
+            "condition": c.condition,
+            "order": c.order,
+            "seed": c.seed,
+            "stream": list(c.config["stream"]),
+            "phases": c.phases,
+        }
+        for c in training.cells
+    ]
+    tasks = list(dict.fromkeys(task for cell in training.cells for task in cell.tasks))
+    report = training.report is not None
+    return {
+        "title": training.title,
+        "path": str(training.path),
+        "tasks": tasks,
+        "cells": cells,
+        "phases": watch.phases,
+        "report": report,
+    }
+
+
+def read_curve(phase: PhaseFolder) -> dict[str, Any] | None:
+    """What the ledger has so far; a line that is being written, or is damaged, ends it."""
+    try:
+        head, *lines = phase.read("ledger.jsonl").rpartition(b"\n")[0].split(b"\n")
+        described = parse_json(head.decode())
+        curve: dict[str, Any] = {
+            "stage": described["stage"],
+            "learning": described["learning"],
+            "generations": [],
+            "returns": {},
+            "diagnostics": {},
+        }
+    except (EvergaitError, OSError, ValueError, KeyError, TypeError):
+        return None
+    for line in lines:
+        try:
+            _add(curve, parse_json(line.decode()))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            break
+    return curve if curve["generations"] else None
+
+
+def _add(curve: dict[str, Any], record: Any) -> None:
+    means = {str(task): _mean(found["returns"]) for task, found in record["evaluations"].items()}
+    numbers = {str(name): float(value) for name, value in record.get("diagnostics", {}).items()}
+    curve["generations"].append(int(record["generation"]))
+    place = len(curve["generations"])
+    for part, found in (("returns", means), ("diagnostics", numbers)):
+        for name, value in found.items():
+            column = curve[part].setdefault(name, [])
+            column += [None] * (place - 1 - len(column)) + [value]
+
+
+def _mean(values: list[float | None]) -> float | None:
+    mean = math.nan if None in values else sum(float(value or 0) for value in values) / len(values)
+    return round(mean, 3) if math.isfinite(mean) else None
+
+
+def to_json(data: Any) -> bytes:
+    """Plain JSON."""
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).encode()

@@ -1,0 +1,159 @@
+"""The page's server: 127.0.0.1 only, a random word in its address, reading only, one thread per question.
+
+Browsers send any page's requests to 127.0.0.1, so every request must name our own host (a page that has rebound its
+name to this machine cannot), must not come from another origin, and must know the word.
+"""
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
+
+from evergait.core.errors import EvergaitError
+from evergait.core.files import read_bytes
+from evergait.live.watch.answers import Answers, to_json
+from evergait.live.watch.page import render_watch
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+LEAST_SECONDS, SHARE = 1.0, 0.005
+"""Between two looks at the files, and the share of one processor that looking may take."""
+SEARCH_SECONDS = 5.0
+"""Between two searches for trainings that were not there before."""
+QUIET_SECONDS = 15.0
+"""After so long without news the page is told that we are there."""
+
+
+class Server(ThreadingHTTPServer):
+    """Serves one folder until it is closed."""
+
+    daemon_threads = True
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        self.answers, self.word, self.closing = Answers(folder), secrets.token_urlsafe(24), threading.Event()
+        super().__init__(("127.0.0.1", port), Handler)
+
+    @property
+    def address(self) -> str:
+        """Where the page is; whoever knows it may read the folder's trainings."""
+        return f"http://127.0.0.1:{self.server_address[1]}/{self.word}/"
+
+    def close(self) -> None:
+        """Stop serving."""
+        self.closing.set()
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A page that was closed in the middle of an answer is nobody's error."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One question."""
+
+    server: Server
+    server_version = "evergait"
+    sys_version = ""
+    timeout = 60
+    protocol_version = "HTTP/1.0"
+
+    def do_GET(self) -> None:
+        """Answer, if the question comes from our own page."""
+        split = urlsplit(self.path)
+        start = f"/{self.server.word}/"
+        if not self._is_ours() or not secrets.compare_digest(split.path[: len(start)].encode(), start.encode()):
+            return self._send(403, b"This address is not for you.", "text/plain")
+        page = split.path[len(start) :]
+        answer = self.PAGES.get(page)
+        if answer is None:
+            return self._send(404, b"There is no such page.", "text/plain")
+        asked = {name: values[0] for name, values in parse_qs(split.query).items()}
+        try:
+            return answer(self, asked)
+        except (EvergaitError, ValueError, KeyError) as error:
+            return self._send(400, to_json({"error": str(error)}))
+
+    def _is_ours(self) -> bool:
+        """Whether the request names this server as its host, and no other page as its origin."""
+        port = self.server.server_address[1]
+        hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+        origin = self.headers.get("Origin")
+        other = self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin")
+        is_page = self.path == f"/{self.server.word}/"  # following a link to the page itself is fine
+        mine = origin is None or origin.removeprefix("http://") in hosts
+        return self.headers.get("Host") in hosts and mine and (is_page or not other)
+
+    def _page(self, asked: dict[str, str]) -> None:
+        self._send(200, render_watch(str(self.server.answers.folder)).encode(), "text/html; charset=utf-8")
+
+    def _report(self, asked: dict[str, str]) -> None:
+        path = self.server.answers.training(asked["training"]).report
+        if path is None:
+            raise EvergaitError("there is no report yet; `evergait report` makes one")
+        self._send(200, read_bytes(path), "text/html; charset=utf-8")
+
+    def _curves(self, asked: dict[str, str]) -> None:
+        self._send(200, to_json(self.server.answers.curves(asked["training"], asked["names"].split(","))))
+
+    def _policy(self, asked: dict[str, str]) -> None:
+        try:
+            answer = self.server.answers.policy(asked["training"], asked["name"])
+        except (
+            EvergaitError
+        ) as error:  # a phase without a checkpoint is as common as one with: the page says it in words
+            answer = {"error": str(error)}
+        self._send(200, to_json(answer))
+
+    def _events(self, asked: dict[str, str]) -> None:
+        """Server-sent events: everything first, then what has changed, as long as the page listens."""
+        answers = Answers(self.server.answers.folder)  # what this page knows is its own
+        self._head(200, "text/event-stream")
+        self._event("everything", to_json(answers.everything()))
+        spoken = searched = time.monotonic()
+        while not self.server.closing.is_set():
+            began = time.thread_time()
+            if time.monotonic() - searched > SEARCH_SECONDS:
+                searched = time.monotonic()
+                if answers.refresh():
+                    self._event("everything", to_json(answers.everything()))
+            changes = answers.changes()
+            cost = time.thread_time() - began
+            if changes or time.monotonic() - spoken > QUIET_SECONDS:
+                self._event("changes", to_json(changes))
+                spoken = time.monotonic()
+            self.server.closing.wait(max(LEAST_SECONDS, cost / SHARE))
+
+    def _event(self, name: str, data: bytes) -> None:
+        self.wfile.write(f"event: {name}\ndata: ".encode() + data + b"\n\n")
+        self.wfile.flush()
+
+    PAGES: ClassVar[dict[str, Callable[["Handler", dict[str, str]], None]]] = {
+        "": _page,
+        "report": _report,
+        "curves": _curves,
+        "policy": _policy,
+        "events": _events,
+    }
+
+    def _send(self, code: int, content: bytes, kind: str = "application/json") -> None:
+        self._head(code, kind, len(content))
+        self.wfile.write(content)
+
+    def _head(self, code: int, kind: str, length: int | None = None) -> None:
+        self.send_response(code)
+        for name, value in {**HEADERS, "Content-Type": kind}.items():
+            self.send_header(name, value)
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        self.end_headers()
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - its parent's name
+        """Requests are not worth a line."""

@@ -1,0 +1,118 @@
+"""How far every phase is, told from its files alone: nothing is locked, nothing is written, finished phases once read.
+
+Who holds a lock is read from the kernel's own list; on another machine's folder, or without such a list, a phase counts
+as running while its files change.
+"""
+
+import contextlib
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evergait.core.errors import EvergaitError
+from evergait.core.files import read_json
+from evergait.live.watch.trainings import Training
+from evergait.store.phases import PhaseFolder
+from evergait.studies.progress import RUNNING
+from evergait.studies.scheduler import FAILURES
+
+FRESH_SECONDS = 90.0
+"""A phase whose files changed so lately is being trained somewhere; checkpoints are made every 30 seconds."""
+LOCKS = Path("/proc/locks")
+
+
+@dataclass
+class Watch:
+    """What is known of one training's phases; `look` brings it up to date and tells what has changed."""
+
+    training: Training
+    phases: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _paces: dict[str, tuple[float, int]] = field(default_factory=dict)
+
+    def look(self) -> dict[str, dict[str, Any]]:
+        """Name → state of the phases that have changed since the last look."""
+        held, changed = held_locks(), {}
+        failures, running = (_optional(self.training.path / name) for name in (FAILURES, RUNNING))
+        for name in dict.fromkeys(name for cell in self.training.cells for name in cell.phases):
+            before = self.phases.get(name)
+            if before and before["state"] == "done":
+                continue
+            try:
+                now = self._state(self.training.store.folder(name), held, failures, running)
+            except (EvergaitError, OSError) as error:
+                now = {"state": "failed", "detail": str(error), "done": 0.0, "version": "0"}
+            if now != before:
+                self.phases[name] = changed[name] = now
+        return changed
+
+    def _state(self, phase: PhaseFolder, held: set[int], failures: Any, running: Any) -> dict[str, Any]:
+        if phase.is_done():
+            return {"state": "done", "detail": "", "done": 1.0, "version": "done"}
+        version, age = _files(phase.path)
+        progress = phase.progress() if (phase.path / "progress.json").exists() else {}
+        done, detail = _share(progress)
+        pace = running.get(phase.name) if isinstance(running, dict) else None
+        if _inode(phase.path / "lock") in held or (not LOCKS.exists() and age < FRESH_SECONDS) or pace is not None:
+            return {**self._pace(phase.name, pace, done, detail), "state": "running", "version": version}
+        if isinstance(failures, dict) and phase.name in failures:
+            return {"state": "failed", "detail": str(failures[phase.name]), "done": done, "version": version}
+        if not progress and version == "0":
+            return {"state": "queued", "detail": "", "done": 0.0, "version": version}
+        state = "running" if age < FRESH_SECONDS else "stopped"
+        return {"state": state, "detail": detail, "done": done, "version": version}
+
+    def _pace(self, name: str, pace: Any, done: float, detail: str) -> dict[str, Any]:
+        """Of a running phase: where it is, how fast, and how long it will take, as its own process tells."""
+        try:
+            used, total, unit = str(pace["at"]).replace(",", "").replace(" of ", " ").split(" ")
+            at, left = int(used), pace["seconds_left"]
+        except (TypeError, KeyError, ValueError):
+            return {"done": done, "detail": detail}
+        now, (since, before) = time.monotonic(), self._paces.setdefault(name, (time.monotonic(), at))
+        rate = (at - before) / (now - since) if now > since and at > before else None
+        found = {"done": min(at / max(int(total), 1), 1.0), "detail": f"{at:,} of {int(total):,} {unit}", "unit": unit}
+        return {**found, "rate": rate, "left": left if isinstance(left, int | float) else None}
+
+
+def held_locks() -> set[int]:
+    """Inodes of the files that somebody holds a lock on."""
+    with contextlib.suppress(OSError):
+        lines = [line.split() for line in LOCKS.read_text().splitlines()]
+        return {int(part[5].rpartition(":")[2]) for part in lines if len(part) > 5 and part[1] == "FLOCK"}
+    return set()
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.stat(follow_symlinks=False).st_ino
+    except OSError:
+        return -1
+
+
+def _files(folder: Path) -> tuple[str, float]:
+    """What changes when a phase has something new, and the seconds since that happened."""
+    newest, sizes = 0.0, []
+    for name in ("ledger.jsonl", "checkpoint.safetensors", "progress.json"):
+        with contextlib.suppress(OSError):
+            found = (folder / name).stat(follow_symlinks=False)
+            newest = max(newest, found.st_mtime)
+            sizes.append(f"{found.st_size}.{found.st_mtime_ns}")
+    return "-".join(sizes) or "0", time.time() - newest
+
+
+def _share(progress: dict[str, Any]) -> tuple[float, str]:
+    """How much of a phase its last checkpoint had, and that in words."""
+    steps, generation = progress.get("steps"), progress.get("generation")
+    used, total = (progress.get("spent"), steps) if steps else (generation, progress.get("generations"))
+    if type(used) is not int or type(total) is not int or total <= 0:
+        return 0.0, ""
+    return min(used / total, 1.0), f"{used:,} of {total:,} {'steps' if steps else 'generations'} at the last checkpoint"
+
+
+def _optional(path: Path) -> Any:
+    """A file that may be there, and may go away at any moment."""
+    try:
+        return read_json(path) if path.exists() else {}
+    except (EvergaitError, OSError):
+        return {}

@@ -1,0 +1,91 @@
+"""Which runs and studies a folder holds, as their own files list them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evergait.config import Config, config_from_data, read_config
+from evergait.core.data import to_data
+from evergait.core.errors import EvergaitError
+from evergait.core.files import read_json
+from evergait.store.phases import PhaseStore
+from evergait.studies.folder import StoredCell, is_study, read_cells
+from evergait.studies.results import order_name
+
+DEPTH = 3
+"""How far below a folder trainings are looked for."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: what it is called, its settings, and its phases by hash."""
+
+    condition: str
+    order: str
+    seed: int
+    config: dict[str, Any]
+    phases: tuple[str, ...]
+
+    @property
+    def tasks(self) -> list[str]:
+        """All tasks that it names."""
+        return list(dict.fromkeys(str(name) for key in ("stream", "tasks") for name in self.config.get(key, ())))
+
+    def settings(self) -> Config:
+        """Its settings, checked."""
+        return config_from_data(self.config, "its config")
+
+
+@dataclass(frozen=True)
+class Training:
+    """A run's or a study's folder."""
+
+    path: Path
+    title: str
+    cells: tuple[Cell, ...]
+    store: PhaseStore
+
+    @property
+    def report(self) -> Path | None:
+        """Its page, if there is one."""
+        path = self.path / "report.html"
+        return path if path.is_file() and not path.is_symlink() else None
+
+
+def find_trainings(folder: Path) -> list[Training]:
+    """All runs and studies in a folder, or below it."""
+    if not folder.is_dir():
+        raise EvergaitError(f"folder: {folder} is not a folder")
+    return list(_find(folder, DEPTH))
+
+
+def _find(folder: Path, depth: int) -> Iterator[Training]:
+    if is_study(folder) or (folder / "run.json").exists():
+        try:
+            yield _study(folder) if is_study(folder) else _run(folder)
+        except EvergaitError as error:  # one that is damaged, or just being made, does not hide the others
+            yield Training(folder, str(error), (), PhaseStore(folder / "phases"))
+    elif depth:
+        for entry in sorted(folder.iterdir()):
+            if entry.is_dir() and not entry.is_symlink() and entry.name[0] != ".":
+                yield from _find(entry, depth - 1)
+
+
+def _study(folder: Path) -> Training:
+    head, cells = read_cells(folder)
+    return Training(folder, head["title"], tuple(map(_cell, cells)), PhaseStore(folder / "phases"))
+
+
+def _cell(cell: StoredCell) -> Cell:
+    return Cell(cell.condition, cell.order, cell.seed, cell.config, cell.phases)
+
+
+def _run(folder: Path) -> Training:
+    described = read_json(folder / "run.json")
+    names, store = described.get("phases"), described.get("store")
+    if not isinstance(names, list) or not isinstance(store, str):
+        raise EvergaitError(f"{folder / 'run.json'}: must have a list `phases` and a text `store`")
+    config = read_config(folder / "config.toml")
+    cell = Cell(config.method.name, order_name(config.stream), config.seed, to_data(config), tuple(map(str, names)))
+    return Training(folder, folder.name, (cell,), PhaseStore(folder / store))

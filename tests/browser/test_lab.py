@@ -1,0 +1,157 @@
+"""`evergait lab`: one small file, from disk, that lives; pushed, dragged, trained; by pointer, keys and on a phone."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evergait.cli import main
+from report.test_browser import until
+
+MOST_BYTES = 1_500_000
+FOUR_TENTHS = """() => {
+  for (let i = 0; i < 4; i++) lab.sides[0].stage.advance(0.1);
+  return lab.sides[0].stage.now.position[1];
+}"""
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page about the walker that ships."""
+    path = tmp_path_factory.mktemp("lab") / "lab.html"
+    assert main(["lab", str(path)]) == 0
+    return path
+
+
+@pytest.fixture
+def opened(browser: Any, lab: Path) -> Iterator[Callable[..., Any]]:
+    """Opens it; afterwards fails if it logged anything, raised, or asked for anything else."""
+    contexts, complaints = [], []
+
+    def open_page(width: int = 1400, height: int = 1000, view: str = "", **options: Any) -> Any:
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.on(
+            "request",
+            lambda r: (
+                r.url.split("#")[0] == lab.as_uri() or r.url[:5] in ("data:", "blob:") or complaints.append(r.url)
+            ),
+        )
+        page.goto(lab.as_uri() + view)
+        until(page, "Boolean(globalThis.lab)")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def test_it_is_one_small_file(lab: Path) -> None:
+    assert lab.stat().st_size <= MOST_BYTES
+
+
+def test_two_robots_live_and_one_has_forgotten(opened: Callable[..., Any]) -> None:
+    page = opened()
+    naive, distilled = page.locator(".outcome").all_inner_texts()
+    assert "return 12 when evaluated" in naive
+    assert "return 30" in distilled
+    until(page, "lab.sides[1].stage.distance() > 4")
+    assert page.evaluate("lab.sides[0].stage.distance()") < 2  # it fell, again and again
+    page.locator("#time").fill("1")
+    until(page, "lab.sides[0].stage.distance() > 4")  # right after learning to walk, it walks
+    assert "after Walker2d" in page.locator(".outcome").first.inner_text()
+    page.get_by_role("button", name="Swimmer").click()
+    assert page.evaluate("lab.sides[0].body") == "Swimmer-v5"
+
+
+def test_a_robot_is_drawn_often_enough(opened: Callable[..., Any]) -> None:
+    """Simulating and drawing a frame with two robots takes a small part of a sixtieth of a second."""
+    page = opened()
+    page.locator("#time").fill("1")
+    cost = page.evaluate(
+        """() => { const began = performance.now();
+        for (let i = 0; i < 120; i++) for (const side of lab.sides) { side.stage.advance(1 / 60); side.paint(); }
+        return (performance.now() - began) / 120; }"""
+    )
+    assert cost < 1000 / 60, f"{cost:.1f} ms"
+    page.wait_for_timeout(2500)
+    assert "frames/s" in page.locator("#pace").inner_text()
+
+
+def test_a_hand_changes_the_path(opened: Callable[..., Any]) -> None:
+    page = opened(view="#task=Swimmer-v5&time=2&left=0&right=1")
+    page.locator("#run").click()  # nothing moves but by us
+    page.evaluate("lab.sides.forEach((side) => { side.stage.number = 7; side.stage.reset(); side.paint(); })")
+    box = page.locator(".side canvas").first.bounding_box()
+    view = page.evaluate("lab.sides[0].stage.view")
+    x, z = page.evaluate("lab.sides[0].stage.middle()")
+    at = (
+        box["x"] + view["width"] / 2 + (x - view["cx"]) * view["scale"],
+        box["y"] + view["height"] / 2 - (z - view["cy"]) * view["scale"],
+    )
+    page.mouse.move(*at)
+    page.mouse.down()
+    page.mouse.move(at[0], at[1] - 80, steps=4)
+    assert page.evaluate("Boolean(lab.sides[0].stage.held)")
+    held = page.evaluate(FOUR_TENTHS)
+    page.mouse.up()
+    assert page.evaluate("lab.sides[0].stage.held") is None
+    page.evaluate("lab.sides[0].stage.number = 7; lab.sides[0].stage.reset()")
+    free = page.evaluate(FOUR_TENTHS)
+    assert held > free + 0.02
+    page.locator(".side canvas").first.focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("lab.sides[0].stage.shove.right") < 0
+
+
+def test_the_world_changes_for_both(opened: Callable[..., Any]) -> None:
+    page = opened()
+    page.locator("[data-factor=gravity]").fill("0.2")
+    page.locator("[data-factor=size]").fill("1.3")
+    assert page.evaluate("lab.sides.map((side) => side.stage.world.gravity)") == [0.2, 0.2]
+    page.locator("#calm").click()
+    assert page.evaluate("lab.sides.map((side) => side.stage.world.size)") == [1, 1]
+
+
+def test_training_here_keeps_every_generation(opened: Callable[..., Any]) -> None:
+    page = opened(view="#task=Swimmer-v5&time=1&left=0&right=1")
+    assert page.locator("#method option").all_inner_texts() == ["naive", "replay", "distill"]
+    page.locator("#generations").fill("2")
+    page.locator("#train").click()
+    until(page, "lab.data.runs.length === 3 && !training.wanted && lab.data.runs[2].moments.at(-1).end")
+    assert "Generation 2 of 2" in page.locator("#news").inner_text()
+    assert len(page.locator("#here").inner_text()) == 64
+    assert "trained here" in page.locator(".outcome").first.inner_text()
+    page.locator("#time").fill("1")
+    assert "after Walker2d" in page.locator(".outcome").first.inner_text()
+
+
+def test_it_stands_still_for_those_who_want_calm(opened: Callable[..., Any]) -> None:
+    page = opened(reduced_motion="reduce")
+    assert page.locator("#run").inner_text() == "Run"
+    before = page.evaluate("lab.sides[0].stage.now.steps")
+    page.wait_for_timeout(300)
+    assert page.evaluate("lab.sides[0].stage.now.steps") == before
+    page.keyboard.press(" ")
+    until(page, f"lab.sides[0].stage.now.steps !== {before}")
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits(opened: Callable[..., Any], width: int, scheme: str) -> None:
+    page = opened(width=width, height=800, color_scheme=scheme, has_touch=width < 500)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    controls = page.locator("button:visible, select:visible, input[type=number]:visible")
+    assert min(box["height"] for one in controls.all() if (box := one.bounding_box())) >= 24
+
+
+def test_wrong_input_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["lab", str(tmp_path / "lab.txt")]) == 2
+    assert "ends in .html" in capsys.readouterr().err
+    assert main(["lab", str(tmp_path / "lab.html"), "--folder", str(tmp_path)]) == 2
+    assert not list(tmp_path.iterdir())

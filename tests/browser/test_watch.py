@@ -1,0 +1,210 @@
+"""`evergait watch`: what it tells, who it answers, how fast, and that names in a folder stay names."""
+
+import fcntl
+import http.client
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+import evergait
+from evergait.core.errors import EvergaitError
+from evergait.core.files import read_json, write_json
+from evergait.live.lab import SAMPLE
+from evergait.live.watch.answers import Answers, read_curve
+from evergait.live.watch.server import Server
+from evergait.live.watch.trainings import find_trainings
+from evergait.store.phases import PhaseFolder, PhaseStore
+from report.test_browser import until
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished study."""
+    path = tmp_path_factory.mktemp("watched") / "study"
+    shutil.copytree(SAMPLE, path)
+    return path
+
+
+@pytest.fixture
+def watching(folder: Path) -> Iterator[Any]:
+    page = evergait.watch(folder)
+    yield page
+    page.close()
+
+
+def ask(address: str, path: str = "", method: str = "GET", **headers: str) -> tuple[int, bytes]:
+    """One request, with headers that a browser would not let a page set."""
+    split = urlsplit(address)
+    connection = http.client.HTTPConnection("127.0.0.1", split.port, timeout=20)
+    connection.putrequest(method, path or split.path, skip_host="Host" in headers)
+    for name, value in headers.items():
+        connection.putheader(name.replace("_", "-"), value)
+    connection.endheaders()
+    answer = connection.getresponse()
+    found = answer.status, answer.read()
+    connection.close()
+    return found
+
+
+def test_only_its_own_page_is_answered(watching: Any) -> None:
+    address = watching.address
+    path = urlsplit(address).path
+    host = urlsplit(address).netloc
+    assert ask(address)[0] == 200
+    assert ask(address, "/")[0] == 403
+    assert ask(address, f"/{'x' * 32}/")[0] == 403
+    assert ask(address, Host="evil.example")[0] == 403, "a name rebound to this machine"
+    assert ask(address, f"{path}curves", Origin="http://evil.example")[0] == 403
+    assert ask(address, f"{path}curves", Sec_Fetch_Site="cross-site")[0] == 403
+    assert ask(address, Host=host, Origin=f"http://{host}")[0] == 200
+    assert ask(address, method="POST")[0] == 501
+    assert ask(address, f"{path}../../etc/passwd")[0] == 404
+    assert ask(address, f"{path}report?training=/etc")[0] == 400
+    assert urlsplit(address).hostname == "127.0.0.1"
+
+
+def test_curves_and_policies(watching: Any, folder: Path) -> None:
+    path = urlsplit(watching.address).path
+    answers = Answers(folder)
+    (training,) = answers.everything()["trainings"]
+    assert {state["state"] for state in training["phases"].values()} == {"done"}
+    assert answers.changes() == []
+    names = training["cells"][0]["phases"]
+    where = f"training={quote(str(folder), safe='')}"
+    _, content = ask(watching.address, f"{path}curves?{where}&names={','.join(names)},unknown")
+    curves = json.loads(content)
+    assert sorted(curves) == sorted(names)
+    first = curves[names[0]]
+    ledger = PhaseStore(folder / "phases").folder(names[0]).ledger()
+    assert first["generations"] == ledger.generations
+    assert first["returns"]["Walker2d-v5"] == pytest.approx(ledger.curve("Walker2d-v5"), abs=1e-3)
+    policy = json.loads(ask(watching.address, f"{path}policy?{where}&name={names[1]}")[1])
+    assert [robot["name"] for robot in policy["robots"]] == ["Hopper-v5", "Swimmer-v5", "Walker2d-v5"]
+    assert "no phase" in json.loads(ask(watching.address, f"{path}policy?{where}&name=zz")[1])["error"]
+
+
+def test_states_without_touching_anything(tmp_path: Path, folder: Path) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(folder, study)
+    cells = find_trainings(study)[0].cells
+    walker, swimmer, distilled = cells[0].phases[0], cells[0].phases[1], cells[1].phases[1]
+    for name, progress in ((swimmer, {"generation": 96, "generations": 480, "status": "training"}), (distilled, None)):
+        shutil.rmtree(study / "phases" / name)
+        if progress:
+            (study / "phases" / name).mkdir()
+            PhaseFolder(study / "phases" / name).write_progress(progress)
+    before = {path: path.stat().st_mtime_ns for path in study.rglob("*")}
+    answers = Answers(study)
+    states = answers.everything()["trainings"][0]["phases"]
+    assert states[walker]["state"] == "done"
+    assert states[distilled]["state"] == "queued"
+    assert (states[swimmer]["state"], states[swimmer]["done"]) == ("running", 0.2)  # its file has just changed
+    with PhaseStore(study / "phases").folder(swimmer).path.joinpath("lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # nobody else holds it, not even while we look
+        assert Answers(study).everything()["trainings"][0]["phases"][swimmer]["state"] == "running"
+    (study / "phases" / swimmer / "lock").unlink()
+    assert {path: path.stat().st_mtime_ns for path in study.rglob("*") if path.name != swimmer} == {
+        path: time for path, time in before.items() if path.name != swimmer
+    }
+
+
+def test_a_line_that_is_being_written_is_left_for_later(tmp_path: Path, folder: Path) -> None:
+    name = find_trainings(folder)[0].cells[0].phases[0]
+    phase = tmp_path / name
+    shutil.copytree(folder / "phases" / name, phase)
+    whole = (phase / "ledger.jsonl").read_bytes()
+    (phase / "ledger.jsonl").write_bytes(whole[:-200])
+    found, everything = read_curve(PhaseFolder(phase)), read_curve(PhaseFolder(folder / "phases" / name))
+    assert found
+    assert everything
+    assert len(found["generations"]) == len(everything["generations"]) - 1
+    (phase / "ledger.jsonl").write_bytes(b"\xff\n{}\n")
+    assert read_curve(PhaseFolder(phase)) is None
+
+
+def test_a_damaged_study_does_not_hide_the_others(tmp_path: Path, folder: Path) -> None:
+    shutil.copytree(folder, tmp_path / "fine")
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "study.json").write_text("{")
+    damaged, fine = Answers(tmp_path).everything()["trainings"]
+    assert "is not valid JSON" in damaged["title"]
+    assert len(fine["phases"]) == 3
+
+
+def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
+    with pytest.raises(EvergaitError, match="is not a folder"):
+        Server(tmp_path / "nothing")
+    assert Answers(tmp_path).everything()["trainings"] == []
+
+
+def many(path: Path, n_phases: int) -> Path:
+    """A study with so many finished phases."""
+    shutil.copytree(SAMPLE, path)
+    described = read_json(path / "study.json")
+    cell = described["cells"][0]
+    names = [f"{i:024x}" for i in range(n_phases)]
+    for name in names:
+        shutil.copytree(path / "phases" / cell["phases"][0], path / "phases" / name)
+    described["cells"] = [{**cell, "seed": i, "phases": names[2 * i : 2 * i + 2]} for i in range(n_phases // 2)]
+    write_json(path / "study.json", described)
+    return path
+
+
+def test_500_phases_in_a_second(tmp_path: Path) -> None:
+    folder = many(tmp_path / "many", 500)
+    with_page = evergait.watch(folder)
+    path = urlsplit(with_page.address).path
+    try:
+        began = time.perf_counter()
+        split = urlsplit(with_page.address)
+        connection = http.client.HTTPConnection("127.0.0.1", split.port, timeout=20)
+        connection.request("GET", f"{path}events")
+        events = connection.getresponse()
+        assert events.fp.readline() == b"event: everything\n"
+        everything = json.loads(events.fp.readline().removeprefix(b"data: "))
+        seconds = time.perf_counter() - began
+        connection.close()
+    finally:
+        with_page.close()
+    assert len(everything["trainings"][0]["phases"]) == 500
+    assert seconds < 1.0, f"{seconds:.2f} s"
+
+
+def test_the_page_shows_it_and_hostile_names_do_nothing(tmp_path: Path, browser: Any) -> None:
+    evil = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
+    study = tmp_path / "study"
+    shutil.copytree(SAMPLE, study)
+    described = read_json(study / "study.json")
+    described["title"] = evil
+    described["cells"][1]["condition"] = evil
+    write_json(study / "study.json", described)
+    page_of = evergait.watch(study)
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+    page.on(
+        "request", lambda r: r.url.startswith(page_of.address) or r.url.startswith("data:") or complaints.append(r.url)
+    )
+    try:
+        page.goto(page_of.address)
+        until(page, "document.querySelectorAll('button.chip').length === 4")
+        assert page.locator("#name").inner_text() == evil
+        assert "3 phases: 3 done" in page.locator("#summary").inner_text()
+        until(page, "document.querySelector('#gait-note').textContent.startsWith('as it is')")
+        until(page, "parseFloat(document.querySelector('#phase .distance').textContent) !== 0")
+        page.locator("#words").fill("naive")
+        until(page, "document.querySelectorAll('button.chip').length === 2")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    finally:
+        context.close()
+        page_of.close()
+    assert complaints == []
