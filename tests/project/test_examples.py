@@ -82,6 +82,28 @@ def test_the_current_folder_counts_and_another_file_is_another_version(tmp_path:
     assert len(names[0] & names[1]) == 1  # the first phase does not use it
 
 
+def test_an_environment_of_ones_own_whose_rewards_are_costs(tmp_path: Path) -> None:
+    assert lines("braking.py") <= 20
+    shutil.copy(EXAMPLES / "braking.py", tmp_path)
+    settings = "--generations 15 --pairs 12 --optimizer adam --evaluation.episodes 4 --evaluation.random-policies 2"
+    shell(f"evergait train --stream braking:Braking-v0 {settings} --out run", tmp_path)
+    curve = eg.load(tmp_path / "run").ledger.curve("braking:Braking-v0")
+    assert curve[0] < curve[-1] < 0  # it learns, and every return is negative
+    assert "-" in shell("evergait show run", tmp_path)
+    shell("evergait eval run --episodes 2", tmp_path, 2)  # would import the module
+    shell("evergait eval run --episodes 2 --import braking", tmp_path)
+    assert "All agree" in shell("evergait verify run --import braking", tmp_path)
+
+
+def test_a_class_of_the_main_program_is_refused_by_name(tmp_path: Path) -> None:
+    shutil.copy(EXAMPLES / "braking.py", tmp_path)
+    (tmp_path / "main.py").write_text(
+        "from braking import *\nimport evergait as eg\nclass Mine(Braking): pass\n"
+        "gym.register('Mine-v0', Mine, max_episode_steps=9)\neg.Config(stream=('Mine-v0',)).check()\n"
+    )
+    assert "move it to a file of its own and import that" in shell("main", tmp_path, 1)
+
+
 def test_a_robot_of_ones_own(tmp_path: Path) -> None:
     assert lines("robot/crawler.toml", "robot/crawler.xml") <= 20
     shutil.copytree(EXAMPLES / "robot", tmp_path, dirs_exist_ok=True)

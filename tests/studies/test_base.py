@@ -38,7 +38,7 @@ NAIVE = '[conditions.naive]\nmethod = "naive"\n'
         (HEAD + "[conditions.a]\npairs = 0\n", "conditions.a: pairs: is 0"),
         (HEAD + "[conditions]\na = 3\n", "conditions.a: is 3; it must be a table"),
         (HEAD + "[conditions.single]\n", "conditions.single: is the name of the single-task baselines"),
-        (HEAD + "[conditions.'a b']\n[conditions.a-b]\n", "conditions.a-b: its files would have the names of"),
+        (HEAD + "[conditions.'a b']\n[conditions.a-b]\n", "conditions.a-b: its files would overwrite those of"),
         (HEAD + NAIVE + "[scales.mini]\npairs = 0\n", "scales.mini: conditions.naive: pairs: is 0"),
         (HEAD + NAIVE + "[scales.mini]\nconditions.naiv.pairs = 1\n", "did you mean 'naive'?"),
         (HEAD + NAIVE + "[scales]\nmini = 1\n", "scales.mini: is 1; it must be a table"),

@@ -9,11 +9,18 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 
+from evergait.core.random import COLLECTION, Noise
+
 COMMAND = Path("/proc/self/cmdline").read_text()
 IS_ASKED, IS_SIMULATED = ("evergait." + module in COMMAND for module in ("tasks.process", "engines.gymnasium.worker"))
 """What the process that imports this is there for."""
 LITTER = "3607"
 """Seconds that a forgotten process would sleep; nothing else sleeps as long."""
+
+
+RECORDING = ("recording-raise", "recording-hang", "recording-die")
+RECORDED = {int(seed) for seed in Noise(0, COLLECTION, stage=1).integers(2)}
+"""Seeds of the episodes that are recorded when the second phase of a run begins."""
 
 
 class Careless(gymnasium.Env):
@@ -65,7 +72,7 @@ class Strange(Careless):
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple:
         super().reset(seed=seed)
         self.n_steps, self.bad = 0, False
-        if IS_ASKED:  # a question is followed by no episode, except to record it
+        if self.fault in RECORDING and seed in RECORDED:
             self.misbehave(self.fault.removeprefix("recording-"))
         return self.np_random.uniform(-1, 1, 2).astype(np.float32), {}
 
@@ -159,7 +166,6 @@ for fault in ("blind", "lame"):
     gymnasium.register(f"Void-{fault}-v0", Void, kwargs={"fault": fault})
 for fault in ("raise", "hang", "die"):
     gymnasium.register(f"Broken-{fault}-v0", Broken, kwargs={"fault": fault})
-RECORDING = ("recording-raise", "recording-hang", "recording-die")
 FAULTS = ("litter", "raise", "hang", "die", "making", "asking", "dying", "unmakable", *RECORDING)
 for fault in (*FAULTS, "nan", "inf", "-inf", "overflow", "observation", ""):
     gymnasium.register(f"Strange{fault.title()}-v0", Strange, kwargs={"fault": fault})

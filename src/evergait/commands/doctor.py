@@ -155,10 +155,10 @@ def check_memory() -> list[Finding]:
         return [Finding("memory", "unknown", "note", f"a phase at full scale wants {PHASE_MEMORY / 2**20:.0f} MiB")]
     words = f"{available / 2**30:.1f} GiB available"
     if available < PHASE_MEMORY:
-        fix = f"a phase at full scale wants {PHASE_MEMORY / 2**20:.0f} MiB: close other programs, or fewer --pairs"
+        fix = f"a phase at full scale wants {PHASE_MEMORY / 2**20:.0f} MiB: close other programs, or train fewer pairs"
         return [Finding("memory", words, "missing", fix)]
     if available < 4 * PHASE_MEMORY:
-        return [Finding("memory", words, "note", f"room for {available // PHASE_MEMORY} --jobs at full scale")]
+        return [Finding("memory", words, "note", f"room for {available // PHASE_MEMORY} phases at once at full scale")]
     return [Finding("memory", words)]
 
 
@@ -171,7 +171,7 @@ def check_folders(folder: Path) -> list[Finding]:
         found.append(Finding("temporary files", str(error), "missing", "set TMPDIR to a folder that can be written"))
     else:
         found.append(check_folder("temporary files", temporary, "set TMPDIR to a folder that can be written"))
-    return [*found, check_folder("folder of runs", folder, "choose another --out, or correct its permissions")]
+    return [*found, check_folder("folder of runs", folder, "choose another folder, or correct its permissions")]
 
 
 def check_folder(what: str, folder: Path, fix: str) -> Finding:

@@ -2,4 +2,4 @@
 
 
 class EvergaitError(Exception):
-    """A mistake that the user can mend; its text says where it is, what was given and what would be right."""
+    """A mistake that the user can correct; its text says where it is, what was given and what would be right."""

@@ -45,7 +45,7 @@ class Replay(Method, name="replay"):
         if not any(stage.earlier for stage in stages):
             raise EvergaitError(
                 f"method: replay needs an earlier task, and the stream {stages[0].name!r} has none; "
-                "add a task to the stream or use --method naive"
+                "add a task to the stream, or use the method naive"
             )
 
     def plan(self, stage: Stage, generation: int, batches: tuple[Batch, ...], memory: Memory) -> tuple[Batch, ...]:

@@ -22,7 +22,7 @@ SHADOW = 512
 """Fine enough for this size; without a graphics card, MuJoCo's 4096 would take most of the time."""
 NO_EGL = (
     "MuJoCo's renderer finds no OpenGL (EGL) on this machine; on Debian or Ubuntu, "
-    "`apt-get install libegl1 libegl-mesa0 libgl1-mesa-dri` mends that"
+    "`apt-get install libegl1 libegl-mesa0 libgl1-mesa-dri` helps"
 )
 
 

@@ -34,7 +34,7 @@ class Film:
 
 
 def page_films(catalogue: Catalogue, groups: Sequence[Group], starts: Starts) -> list[Film]:
-    """Two films per robot without a plane, of the run that the player opens; what cannot be had is said in words."""
+    """Two films per robot without a plane, of the run that the player opens; what is missing is said in words."""
     found: list[Film] = []
     missing: dict[str, list[str]] = {}
     for task, (_, number) in sorted(starts.items()):

@@ -204,7 +204,7 @@ def _from_tables(data: dict[str, Any], where: str) -> Study:
     files: dict[str, str] = {}
     for name in conditions:
         if (other := files.setdefault(file_name(name), name)) != name:
-            raise EvergaitError(f"conditions.{name}: its files would have the names of those of {other!r}; rename it")
+            raise EvergaitError(f"conditions.{name}: its files would overwrite those of {other!r}; rename one of them")
     for name, scale in scales.items():
         for condition, table in _table(scale.get("conditions", {}), f"scales.{name}.conditions").items():
             if condition not in conditions:

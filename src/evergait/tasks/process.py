@@ -202,16 +202,16 @@ def ask(task: Task, function: str, arguments: tuple[Any, ...], what: str) -> Any
     """
     process = Process.start("evergait.tasks.process")
     answer: tuple[Any, ...] = ()
-    setting, seconds = "making-seconds", limits().making
+    setting, seconds = "making_seconds", limits().making
     try:
         process.pipe.send((function, task, spec_of(task), arguments))
         while not answer:
             answer = process.pipe.recv(seconds)
-            setting, seconds = "episode-seconds", limits().episode
+            setting, seconds = "episode_seconds", limits().episode
     except TimeoutError as error:
         raise EvergaitError(
             f"task {task.name!r}: {what} has taken more than {seconds:g} s; "
-            f"the environment hangs, or needs a longer --workers.{setting}"
+            f"the environment hangs, or workers.{setting} must be longer"
         ) from error
     except Garbled as error:
         raise EvergaitError(f"task {task.name!r}: {what} {SCRIBBLED}") from error

@@ -57,7 +57,7 @@ def _known(task: Task) -> tuple[Spaces, str]:
 
 
 def look(task: Task, beat: Beat | None = None) -> tuple[Spaces, str]:
-    """Spaces of a task, and why its variant cannot be had."""
+    """Spaces of a task, and why its variant is not possible."""
     env = make(task)
     try:
         return _spaces_of(task, env), unsupported(task, env)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from typing import ClassVar
 
+import gymnasium
 import numpy as np
 
 from evergait.core.errors import EvergaitError
@@ -49,7 +50,7 @@ class GymnasiumEngine:
 
     def refuses(self, task: Task) -> str:
         """Why this engine cannot simulate the task, or an empty string if it can."""
-        return refusal(task)
+        return refusal(task) or _out_of_reach(task)
 
     def run(self, episodes: Episodes, n_threads: int) -> Outcome:
         """Simulate every row, on at most `n_threads` processes."""
@@ -90,12 +91,12 @@ class GymnasiumEngine:
                     setting, seconds = self._limit(worker)
                     raise EvergaitError(
                         f"{_where(worker, episodes)} has taken more than {seconds:g} s; "
-                        f"the environment hangs, or needs a longer --workers.{setting}"
+                        f"the environment hangs, or workers.{setting} must be longer"
                     )
 
     def _limit(self, worker: _Worker) -> tuple[str, float]:
         is_made = worker.rows[0] != READY
-        return ("episode-seconds", self.limits.episode) if is_made else ("making-seconds", self.limits.making)
+        return ("episode_seconds", self.limits.episode) if is_made else ("making_seconds", self.limits.making)
 
 
 def _give(worker: _Worker, rows: Iterable[int], message: object) -> None:
@@ -147,6 +148,16 @@ def _where(worker: _Worker, episodes: Episodes) -> str:
     row = worker.rows[0]
     what = "making the environment" if row == READY else f"the episode with seed {episodes.seed[row]}"
     return f"task {episodes.task.name!r}: {what}"
+
+
+def _out_of_reach(task: Task) -> str:
+    spec = gymnasium.registry.get(task.id)
+    if spec is not None and getattr(spec.entry_point, "__module__", "") == "__main__":
+        return (
+            f"task {task.name!r}: its class is defined in the program itself, where the processes that simulate it "
+            "cannot find it; move it to a file of its own and import that"
+        )
+    return ""
 
 
 def _stop(workers: list[_Worker], patience: float = SECONDS_TO_EXIT) -> None:

@@ -28,7 +28,7 @@ class MujocoEngine:
     def refuses(self, task: Task) -> str:
         """Why this engine cannot simulate the task, or an empty string if it can."""
         if is_robot_file(task) and rules_of(task) is None:
-            return f"task {task.name!r}: its reward is a Python function (mujoco engine; use --engine gymnasium)"
+            return f"task {task.name!r}: its reward is a Python function (mujoco engine; the gymnasium engine can)"
         if rules_of(task) is None:
             return f"task {task.name!r}: the mujoco engine does not know {task.id!r}{nearest(task.id, RULES)}"
         env = make(task)

@@ -104,7 +104,7 @@ class PlanarEngine:
         try:
             compile_robot(task)
         except EvergaitError as error:
-            return f"task {task.name!r}: {error} (planar engine; use --engine mujoco)"
+            return f"task {task.name!r}: {error} (planar engine; the mujoco engine may)"
         return ""
 
     def run(self, episodes: Episodes, n_threads: int) -> Outcome:
