@@ -7,6 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pandas
 import pytest
 
 import evergait as eg
@@ -93,6 +94,16 @@ def test_an_environment_of_ones_own_whose_rewards_are_costs(tmp_path: Path) -> N
     shell("evergait eval run --episodes 2", tmp_path, 2)  # would import the module
     shell("evergait eval run --episodes 2 --import braking", tmp_path)
     assert "All agree" in shell("evergait verify run --import braking", tmp_path)
+
+
+def test_a_pandas_session(tmp_path: Path) -> None:
+    assert lines("pandas_session.py") <= 20
+    shutil.copy(EXAMPLES / "pandas_session.py", tmp_path)
+    said = shell("pandas_session", tmp_path)
+    rows = [line.split() for line in said.splitlines()]
+    assert ["stage", "generation"] in rows  # the index of the pivot table
+    table = pandas.DataFrame(eg.load(tmp_path / "runs/pandas").frame())
+    assert len(table) == 2 * 3 * 2 * 3  # stages, evaluations, tasks, episodes
 
 
 def test_a_class_of_the_main_program_is_refused_by_name(tmp_path: Path) -> None:
