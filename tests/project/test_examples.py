@@ -7,7 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pandas
+import pandas as pd
 import pytest
 
 import evergait as eg
@@ -102,7 +102,7 @@ def test_a_pandas_session(tmp_path: Path) -> None:
     said = shell("pandas_session", tmp_path)
     rows = [line.split() for line in said.splitlines()]
     assert ["stage", "generation"] in rows  # the index of the pivot table
-    table = pandas.DataFrame(eg.load(tmp_path / "runs/pandas").frame())
+    table = pd.DataFrame(eg.load(tmp_path / "runs/pandas").frame())
     assert len(table) == 2 * 3 * 2 * 3  # stages, evaluations, tasks, episodes
 
 
