@@ -21,6 +21,7 @@ FAULTS = {
     "kill-call-before": "SIGKILL right before a system call of a write",
     "kill-call-after": "SIGKILL right after a system call of a write",
     "kill-call-torn": "SIGKILL in the middle of a write, half of it done",
+    "tuning": "kills, signals and edits of a search for settings",
     "signals": "SIGTERM, Ctrl-C and a closed terminal, once and twice",
     "streams": "standard streams that are closed, full, or lose their reader",
     "signals-resumed": "SIGTERM and Ctrl-C, then the same command again",
@@ -41,6 +42,9 @@ FAULTS = {
     "surroundings": "clocks, start methods, names of folders, homes",
     "formats": "files of released formats",
     "hostile": "files from strangers",
+    "limits": "studies, configs and flags that are too much",
+    "outside": "links and names that lead out of a folder",
+    "leftovers": "SIGKILL of export, report and play, at every call that changes a file",
     "fuzz": "files made up by a fuzzer",
     "memory": "phases at full scale against the memory ceiling",
 }

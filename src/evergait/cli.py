@@ -23,6 +23,7 @@ COMMANDS = {
     "watch": ("evergait.commands.watch:Watch", "Follow trainings and studies on a local page."),
     "lab": ("evergait.commands.lab:Lab", "Write a page in which robots live and are trained."),
     "verify": ("evergait.commands.verify:Verify", "Play recorded evaluations again in plain Gymnasium."),
+    "reproduce": ("evergait.commands.reproduce:Reproduce", "Train a published phase again and compare its bits."),
     "export": ("evergait.commands.export:Export", "Write a run's policy to one file."),
     "tasks": ("evergait.commands.inspect:Tasks", "List tasks, variants and named streams."),
     "methods": ("evergait.commands.inspect:Methods", "List methods, optimizers and workers with their options."),

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from evergait.core.data import added, from_data, require, to_data, to_toml
 from evergait.core.errors import EvergaitError
-from evergait.core.files import read_toml
+from evergait.core.files import JSON_LIMIT, LEDGER_LIMIT, LIMIT, read_toml
+from evergait.core.limits import MOST_ROWS, MOST_TASKS, NUMBER_BYTES, check_finite, within
 from evergait.core.names import nearest
 from evergait.core.plugins import import_trusted, plugin_of
 from evergait.core.plugins import trust as trust_module
@@ -126,17 +127,18 @@ class Config:
         """Raise EvergaitError for the first setting that cannot work, before any work starts."""
         _check_engine(self.engine)
         require(0 <= self.seed < 2**64, "seed", self.seed, "from 0 to 2⁶⁴ - 1")
-        require(1 <= self.generations < 2**32, "generations", self.generations, "at least 1")
-        require(1 <= self.pairs < 2**31, "pairs", self.pairs, "at least 1 (the population is two per pair)")
+        check_finite(to_data(self))
+        within(self.generations, 1, 2**32 - 1, "generations")
+        within(self.pairs, 1, MOST_ROWS // 2, "pairs")
         require(self.sigma > 0, "sigma", self.sigma, "above 0")
-        require(self.episodes >= 1, "episodes", self.episodes, "at least 1")
-        require(self.horizon >= 0, "horizon", self.horizon, "at least 0")
-        require(self.evaluation.every >= 1, "evaluation.every", self.evaluation.every, "at least 1")
-        require(self.evaluation.episodes >= 1, "evaluation.episodes", self.evaluation.episodes, "at least 1")
+        within(self.episodes, 1, 2**16, "episodes")
+        within(self.horizon, 0, 2**31 - 1, "horizon")
+        within(self.evaluation.every, 1, 2**32 - 1, "evaluation.every")
+        within(self.evaluation.episodes, 1, 2**16, "evaluation.episodes")
         self._check_budget()
-        randoms = self.evaluation.random_policies
-        require(randoms >= 1, "evaluation.random_policies", randoms, "at least 1")
-        require(self.evaluation.snapshots >= 0, "evaluation.snapshots", self.evaluation.snapshots, "at least 0")
+        within(self.evaluation.random_policies, 1, 2**16, "evaluation.random_policies")
+        within(self.evaluation.snapshots, 0, 2**16, "evaluation.snapshots")
+        within(len(self.tasks), 0, MOST_TASKS, "tasks (how many)")
         self.policy.check()
         self.optimizer.check()
         stages = self.stages()
@@ -154,6 +156,7 @@ class Config:
         self.method.check(stages)
         policy = self.build_policy()
         policy.check()  # asks Gymnasium for every task's spaces, which refuses what has none
+        self._check_sizes(policy)
         names = [task.name for task in policy.tasks]
         for name, factor in self.healthy_bonus.items():
             if name not in names and not is_registered(parse_task(name)):  # a preset may speak of more than this stream
@@ -164,9 +167,32 @@ class Config:
         if self.steps:
             self._check_evaluations()
 
+    def _check_sizes(self, policy: Policy) -> None:
+        """What will be held in memory, and that what will be written can be read again."""
+        first, last = self.stages()[0], self.stages()[-1]
+        n_rows = max(sum(b.n_pairs for b in self.method.plan(s, 1, s.batches, {})) for s in (first, last))
+        right = (
+            f"fewer: with pairs and replay they are {2 * n_rows * self.episodes} of a generation, at most {MOST_ROWS}"
+        )
+        require(2 * n_rows * self.episodes <= MOST_ROWS, "episodes", self.episodes, right)
+        evaluation, n_tasks = self.evaluation, len(policy.tasks)
+        line = NUMBER_BYTES * n_tasks * max(evaluation.episodes, evaluation.random_policies)
+        right = f"fewer: a line of the ledger would have {line} bytes, at most {JSON_LIMIT}"
+        require(line <= JSON_LIMIT, "evaluation.episodes", evaluation.episodes, right)
+        n_evaluations = self.phase_length // (evaluation.every_steps if self.steps else evaluation.every) + 2
+        ledger = n_evaluations * (NUMBER_BYTES * n_tasks * evaluation.episodes + 400)
+        every = "evaluation.every_steps" if self.steps else "evaluation.every"
+        right = f"greater: a ledger of {n_evaluations} evaluations would have {ledger} bytes, at most {LEDGER_LIMIT}"
+        require(ledger <= LEDGER_LIMIT, every, evaluation.every_steps if self.steps else evaluation.every, right)
+        snapshots = min(evaluation.snapshots, n_evaluations)
+        each = 4 * (2 + snapshots) + 16 + sum(part.nbytes for part in self.optimizer.start(1).values())
+        size = each * policy.n_parameters
+        right = f"smaller, or have fewer evaluation.snapshots: a checkpoint would have {size} bytes, at most {LIMIT}"
+        require(size <= LIMIT, "policy", f"{policy.n_parameters} parameters", right)
+
     def _check_budget(self) -> None:
         steps, every = self.steps, self.evaluation.every_steps
-        require(0 <= steps < 2**63, "steps", steps, "at least 0")
+        within(steps, 0, 2**63 - 1, "steps")
         if not steps:
             require(every == 0, "evaluation.every_steps", every, "0 unless there is a budget of steps")
             return

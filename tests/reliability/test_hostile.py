@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from faults import write_counts
-from small import tiny_config
+from small import tiny_config, tiny_study
 
 from evergait.cli import main
 from evergait.core.errors import EvergaitError
@@ -301,6 +301,25 @@ def test_a_task_that_names_a_module_does_not_import_it(
     if command not in ("show", "report"):  # which can do without the environment
         assert code == 2, output
         assert "EVERGAIT_TRUSTED_MODULES=evil" in output
+
+
+@pytest.mark.parametrize("command", ["plan", "tune", "run"])
+def test_only_training_imports_the_modules_of_a_study_and_says_so(
+    ask: Ask, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("EVERGAIT_TRUSTED_MODULES", "")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    sentinel, study = tmp_path / "sentinel", tmp_path / "s.toml"
+    (tmp_path / "wicked.py").write_text(f"open({str(sentinel)!r}, 'w').write('executed')")
+    search = "[search]\n[search.space]\nsigma = { low = 0.1, high = 0.2 }\n"
+    study.write_text(tiny_study().replace("InvertedPendulum-v5", "wicked:Walker-v0") + search)
+    words = {"plan": ("study", "plan", study), "run": ("study", "run", study, "--out", tmp_path / "out")}
+    code, output = ask(*words.get(command, ("tune", study, "--out", tmp_path / "out")))
+    assert code == 2
+    assert sentinel.exists() == (command == "run")
+    said = "imports the Python module 'wicked'" if command == "run" else "EVERGAIT_TRUSTED_MODULES=wicked"
+    assert said in output + caplog.text
 
 
 def test_pipes_devices_and_folders_in_place_of_files(ask: Ask, trained: Path, tmp_path: Path) -> None:

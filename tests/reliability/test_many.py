@@ -30,6 +30,6 @@ def test_runs_that_start_at_once_share_their_phases(tmp_path: Path, n_runs: int)
         train(config, tmp_path / f"alone{i}", threads=1)
         for phase in Run.load(tmp_path / f"alone{i}").phases:
             assert tree(phase.path) == tree(store / phase.name)
-    assert len({Run.load(tmp_path / f"run{i}").theta_sha256 for i in range(n_runs)}) == 2
+    assert len({Run.load(tmp_path / f"run{i}", store).theta_sha256 for i in range(n_runs)}) == 2
     if n_runs == 30:
         write_counts("many-runs", n_runs, 0, "60 phases asked for, 3 different ones, 3 trained")

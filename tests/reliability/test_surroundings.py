@@ -88,9 +88,9 @@ def test_names_of_folders(ask: Ask, name: str, trained: Path, tmp_path: Path, mo
         ("report", run),
     ]
     for command in commands:
-        code, output = ask(*command)
+        code, output = ask(*command, *(() if "--store" in command else ("--store", home / "store")))
         assert code == 0, output
-    assert Run.load(run).theta_sha256 == Run.load(trained).theta_sha256
+    assert Run.load(run, home / "store").theta_sha256 == Run.load(trained).theta_sha256
     assert (run / "report.html").stat().st_size > 10_000
     assert (home / "policy.safetensors").exists()
     code, output = ask("show", home / "missing")

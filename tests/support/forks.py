@@ -13,6 +13,7 @@ from pathlib import Path
 
 from small import tiny_config
 
+from evergait.cli import main as main_command
 from evergait.commands.studying import run_study
 from evergait.config import read_config
 from evergait.core.errors import EvergaitError
@@ -35,7 +36,13 @@ def count(config: str, out: str) -> None:
     Path(f"{out}.count").write_text(str(ctypes.CDLL(None).evergait_count()))
 
 
-FUNCTIONS = {"train": train_run, "study": train_study, "count": count}
+def command(*arguments: str) -> None:
+    """A command that writes into the folder of its last argument; how many calls did goes to FOLDER.count."""
+    assert main_command(list(arguments)) == 0
+    Path(f"{Path(arguments[-1]).parent}.count").write_text(str(ctypes.CDLL(None).evergait_count()))
+
+
+FUNCTIONS = {"train": train_run, "study": train_study, "count": count, "command": command}
 
 
 def child(request: dict) -> int:

@@ -50,7 +50,7 @@ def write_run(
     rng = np.random.default_rng(config.seed)
     for phase in plan_phases(config)[:n_stages]:
         write_phase(PhaseStore(store or out / "phases"), phase, config, curve, rng)
-    return Run.load(out)
+    return Run.load(out, store)
 
 
 def write_phase(store: PhaseStore, phase: Phase, config: Config, curve: Curve, rng: np.random.Generator) -> None:

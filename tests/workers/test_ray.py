@@ -211,6 +211,16 @@ def test_other_versions_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatc
         cluster.workers()
 
 
+def test_machines_with_other_elementary_functions_do_not_simulate_what_depends_on_them(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers = cluster.workers()
+    monkeypatch.setattr("evergait.workers.ray.crew.libm_fingerprint", lambda: "another processor")
+    with pytest.raises(EvergaitError, match=r"no machine can be used: .* with them the mujoco engine"):
+        workers.run("mujoco", tiny_request(n_rows=4))
+    assert len(workers.run("planar", tiny_request(n_rows=4)).returns) == 4
+
+
 def test_studies_run_on_a_cluster_one_phase_at_a_time_or_several(cluster: Any, tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(tiny_study(generations=2, replay=False))
     hashes = []

@@ -4,9 +4,9 @@ import dataclasses
 from dataclasses import dataclass
 
 from evergait.commands.base import errors, print_json, print_table
-from evergait.core.data import require
+from evergait.core.limits import MOST_ROWS, within
 from evergait.tasks import parse_task
-from evergait.training.run import default_threads
+from evergait.training.run import check_threads
 from evergait.workers.bench import measure
 
 
@@ -29,9 +29,9 @@ class Bench:
 
     def run(self) -> int:
         """Measure and print."""
-        require(self.population >= 2, "population", self.population, "at least 2")
-        require(self.rounds >= 1, "rounds", self.rounds, "at least 1")
-        n_threads = self.threads or default_threads()
+        within(self.population, 2, MOST_ROWS, "population")
+        within(self.rounds, 1, 10_000, "rounds")
+        n_threads = check_threads(self.threads or None)
         tasks = [parse_task(name) for name in self.tasks]
 
         def tell(text: str) -> None:

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 from evergait import _native
 from evergait.commands.base import print_json, print_table
-from evergait.core.data import require
+from evergait.core.limits import MOST_THREADS, within
 from evergait.training.run import default_threads
 
 PHASE_MEMORY = 256 * 2**20
@@ -53,7 +53,8 @@ class Doctor:
 
     def run(self) -> int:
         """Print findings; exit code 1 if something needed is missing."""
-        require(self.threads is None or self.threads >= 1, "threads", self.threads, "at least 1")
+        if self.threads is not None:
+            within(self.threads, 1, MOST_THREADS, "threads")
         findings = [
             *check_versions(),
             *check_threads(self.threads or default_threads()),

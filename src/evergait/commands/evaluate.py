@@ -11,6 +11,7 @@ from evergait.commands.selection import Which, select_run
 from evergait.config import Evaluation
 from evergait.core.arrays import Float32
 from evergait.core.data import require
+from evergait.core.limits import within
 from evergait.engines import engine_name
 from evergait.tasks import Task, parse_task
 from evergait.training.evaluate import Evaluator, as_recorded
@@ -47,7 +48,7 @@ class Eval:
 
     def run(self) -> int:
         """Evaluate and print."""
-        require(self.episodes >= 1, "episodes", self.episodes, "at least 1")
+        within(self.episodes, 1, 2**16, "episodes")
         run = select_run(self.folder, self.which)
         require(0 <= self.stage <= len(run.phases), "stage", self.stage, f"from 0 to {len(run.phases)}")
         state = run.state(self.stage - 1)

@@ -23,10 +23,12 @@ class Report:
     """File to write; report.html in the folder if not given."""
     open: bool = False
     """Open it in a browser, where there is one."""
+    store: Path | None = None
+    """Where the run's phases are, if `train --store` has put them outside its folder."""
 
     def run(self) -> int:
         """Write the page."""
-        path = write_report(load_results(self.folder), self.output or self.folder)
+        path = write_report(load_results(self.folder, self.store), self.output or self.folder)
         console.print(f"Wrote {path} ({path.stat().st_size / 1e6:.1f} MB).", markup=False, soft_wrap=True)
         if self.open:
             open_page(path.resolve().as_uri())

@@ -22,6 +22,8 @@ class Which:
     """Of a study: which order, such as 'H>S>W'."""
     seed: int | None = None
     """Of a study: which seed."""
+    store: Path | None = None
+    """Of a run: where its phases are, if `train --store` has put them outside its folder."""
 
     def entries(self, results: Results) -> list[Entry]:
         """Those that fit; an error names what there is."""
@@ -50,8 +52,8 @@ def _require(entries: Sequence[Entry], field: str, value: str, known: Sequence[s
 def select_run(folder: Path, which: Which) -> Run:
     """The run of a folder, or the one of a study that is meant."""
     if not is_study(folder):
-        run = Run.load(folder)
-        which.entries(Results.of_run(folder)) if run.phases and which != Which() else None
+        run = Run.load(folder, which.store)
+        which.entries(Results.of_run(folder, which.store)) if run.phases and which != Which() else None
         return run
     results = load_results(folder)
     if not results.entries:

@@ -11,9 +11,9 @@ import rich.table
 from rich.text import Text
 
 from evergait.core.console import Screen
-from evergait.core.data import require
 from evergait.core.errors import EvergaitError
 from evergait.core.files import locked, remove_leftovers
+from evergait.core.limits import MOST_THREADS, MOST_TRIALS, within
 from evergait.core.signals import interruptible, stop_at_safe_points
 from evergait.core.terminal import inert
 from evergait.store.phases import PhaseStore
@@ -32,7 +32,7 @@ from evergait.studies.tune import tune_search
 from evergait.tasks.process import set_limits
 from evergait.training.logs import LogName, check_log
 from evergait.training.progress import duration
-from evergait.training.run import default_threads
+from evergait.training.run import check_seconds, check_threads
 from evergait.workers import Local, WorkersChoice
 
 LOCAL = Local()
@@ -59,10 +59,10 @@ def run_study(
     """
     workers.check()
     set_limits(workers.limits)
-    study = read_study(name_or_path).at_scale(scale)
-    n_threads = default_threads() if threads is None else threads
-    require(n_threads >= 1, "threads", n_threads, "at least 1")
-    require(jobs >= 1, "jobs", jobs, "at least 1")
+    study = read_study(name_or_path, trusted=True).at_scale(scale)
+    n_threads = check_threads(threads)
+    within(jobs, 1, MOST_THREADS, "jobs")
+    check_seconds(checkpoint_seconds)
     for name in logs:
         check_log(name)
     path = Path(out)
@@ -76,7 +76,7 @@ def run_study(
             raise EvergaitError(f"out: another process is training the study in {path}; wait for it or stop it")
         remove_leftovers(path, "study.toml", "study.json", FAILURES, RUNNING, "plane.json")
         for part in ("tables", "figures"):
-            remove_leftovers(path / part, "*")
+            remove_leftovers(path / part, "*")  # refuses a link first
         with (
             stop_at_safe_points(),  # a second signal must not cut the closing short
             _hands(Care(path, checkpoint_seconds, tuple(logs)), jobs, n_threads, workers) as hands,
@@ -134,8 +134,7 @@ def print_plan(
     study = read_study(name_or_path).at_scale(scale)
     study = study if seeds is None else study.with_seeds(seeds)
     cells = select_cells(study_cells(study), tuple(only), conditions=tuple(conditions))
-    n_threads = default_threads() if threads is None else threads
-    require(n_threads >= 1, "threads", n_threads, "at least 1")
+    n_threads = check_threads(threads)
     plan = make_plan(Tree.build(cells), PhaseStore(Path(out or ".") / "phases"), n_threads)
     console = console or Screen()
     budget = sum(plan.left.budget.values())
@@ -189,10 +188,9 @@ def tune(
     """Search the space that a study declares, on one order; the best config is written as <out>/best.toml."""
     search = read_search(read_study(path).at_scale(scale))
     if trials is not None:
-        require(trials >= 1, "trials", trials, "at least 1")
+        within(trials, 1, MOST_TRIALS, "trials")
         search = replace(search, n_trials=trials)
-    n_threads = default_threads() if threads is None else threads
-    require(n_threads >= 1, "threads", n_threads, "at least 1")
+    n_threads = check_threads(threads)
     _, value = tune_search(search, Path(out), n_threads)
     best = Path(out) / "best.toml"
     console = console or Screen()

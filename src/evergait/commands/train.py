@@ -23,7 +23,7 @@ from evergait.tasks.process import set_limits
 from evergait.training.logs import LogName, check_log, make_log
 from evergait.training.observer import Diagnostics, Observer, Position
 from evergait.training.progress import Progress
-from evergait.training.run import Run, check_threads, open_folder, train
+from evergait.training.run import Run, check_seconds, check_threads, open_folder, train
 from evergait.workers import Local, Traffic, WorkersChoice
 
 
@@ -91,13 +91,16 @@ class Train:
         config.trust()
         self.workers.check()
         set_limits(self.workers.limits)
+        config.trust()
         config.check()
-        already = (self.out / "run.json").exists() and Run.load(self.out)
+        check_seconds(self.checkpoint_seconds)
+        n_threads = check_threads(self.threads)
+        already = (self.out / "run.json").exists() and Run.load(self.out, self.store)
         if already and already.config == config and already.is_done and not already.outdated:
             console.print(f"{self.out} is done; nothing to train.")
             print_run(already)
+            already.tidy()
             return 0
-        n_threads = check_threads(self.threads)
         for name in self.log:
             check_log(name)
         open_folder(config, self.out, self.store or self.out / "phases")

@@ -9,10 +9,13 @@ import numpy as np
 import tyro
 
 from evergait.commands.base import console, errors, print_json, print_table
+from evergait.commands.reproduce import print_retrained, retrained_row
 from evergait.commands.selection import Which
 from evergait.core.arrays import Float64
 from evergait.core.data import require
 from evergait.core.errors import EvergaitError
+from evergait.core.limits import within
+from evergait.core.signals import stop_at_safe_points
 from evergait.engines import engine_name
 from evergait.studies.folder import load_results
 from evergait.studies.results import phase_label
@@ -41,12 +44,18 @@ class Verify:
     """Processes that play; as many as processors if not given."""
     json: bool = False
     """Print JSON, for programs."""
+    train: bool = False
+    """Train the phases again, from the recorded θ of the phase before, and compare every bit: θ, statistics, ledger."""
+    generations: int = 0
+    """With --train: how many generations of each phase at most, up to the next evaluation; 0 trains them whole."""
+    phase: int = 0
+    """With --train: which phase of the stream, from 1; 0 is every one."""
 
     def run(self) -> int:
         """Compare the last evaluation of every finished phase; exit code 1 if any disagrees."""
-        require(0 <= self.episodes < 2**31, "episodes", self.episodes, "from 0 to 2³¹ - 1")
+        within(self.episodes, 0, 2**31 - 1, "episodes")
         require(0 <= self.tolerance < np.inf, "tolerance", self.tolerance, "at least 0 and finite")
-        entries = self.which.entries(load_results(self.folder))
+        entries = self.which.entries(load_results(self.folder, self.which.store))
         if not entries:
             raise EvergaitError(f"{self.folder}: no phase of this run is finished yet; there is nothing to verify")
         phases: dict[str, tuple[str, Run, int]] = {}  # runs of a study share phases
@@ -55,6 +64,8 @@ class Verify:
             for stage, phase in enumerate(entry.run.phases):
                 label = phase_label(entry.condition, entry.order, entry.seed, stage, n_stages)
                 phases.setdefault(phase.name, (label, entry.run, stage))
+        if self.train:
+            return self._retrain(phases)
         with closing(LocalWorkers(check_threads(self.threads))) as workers:
             rows = [
                 {"phase": name, **row}
@@ -71,6 +82,14 @@ class Verify:
             )
             console.print("All agree." if agree else "Some disagree: the recorded returns cannot be reproduced here.")
         return 0 if agree else 1
+
+    def _retrain(self, phases: dict[str, tuple[str, Run, int]]) -> int:
+        chosen = [found for found in phases.values() if self.phase in (0, found[2] + 1)]
+        require(bool(chosen), "phase", self.phase, "that of a finished phase of the stream, from 1")
+        within(self.generations, 0, 2**32 - 1, "generations")
+        with closing(LocalWorkers(check_threads(self.threads))) as workers, stop_at_safe_points():
+            rows = [retrained_row(*found, workers, self.generations) for found in chosen]
+        return print_retrained(rows, self.json)
 
     def _stage(self, name: str, run: Run, stage: int, workers: LocalWorkers) -> list[dict[str, object]]:
         state, record = run.state(stage), run.ledgers[stage].records[-1]

@@ -29,34 +29,65 @@ LIMIT = 1 << 28
 """Largest file in bytes that is read whole; a run's files are far below it."""
 JSON_LIMIT = 1 << 24
 """Largest JSON text in bytes: its objects take up to twenty times as much memory."""
+LEDGER_LIMIT = 1 << 25
+"""Largest ledger in bytes: its numbers take up to sixteen times as much memory."""
 TOML_LIMIT = 1 << 20
 """Largest TOML file in bytes: a config has some two thousand."""
 DEPTH = 50
 """Deepest nesting of tables and lists in a TOML file."""
 DOTS = 4096
 """Most dots in a TOML file: the time to parse a dotted key grows with the square of its parts."""
+WRITERS = 20
+"""How often a write is tried while others write the same file."""
 CHECKSUM = "checksum"
 """The field of our JSON files that holds a digest of all others."""
 
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file so that every reader, and every crash, sees either the old content or the new."""
+    _remove_dead(path)
+    for _ in range(WRITERS):
+        with contextlib.suppress(_TakenError):
+            _write_once(path, content)
+            return
+    raise EvergaitError(f"{path}: too many processes write it at once")
+
+
+class _TakenError(Exception):
+    """Another writer of the same file took our temporary one, before it was locked, for that of a dead process."""
+
+
+def _write_once(path: Path, content: bytes) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
+            with contextlib.suppress(OSError):  # some file systems have no locks
+                fcntl.flock(file, fcntl.LOCK_EX)  # tells others that its writer lives
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o644)  # noqa: PTH101 - a name of tempfile's, not a Path
-        Path(name).replace(path)
+            os.fchmod(file.fileno(), 0o644)
+            if not Path(name).exists():
+                raise _TakenError
+            Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
 
 
+def _remove_dead(path: Path) -> None:
+    """Remove what killed processes left of earlier writes of this file: nobody holds a lock on it."""
+    for name in os.listdir(path.parent):  # noqa: PTH208 - names are enough
+        if name.startswith(f".{path.name}.") and len(name) == len(path.name) + 10:
+            leftover = path.parent / name
+            if not leftover.is_symlink() and not is_locked(leftover):
+                leftover.unlink(missing_ok=True)
+
+
 def remove_leftovers(folder: Path, *names: str) -> None:
     """Remove what writes of these files (or patterns) left behind that a crash cut short; the caller holds the lock."""
+    refuse_link(folder)
     for name in names:
         for leftover in folder.glob(f".{name}.????????"):
             leftover.unlink(missing_ok=True)
@@ -73,9 +104,15 @@ def sync_folder(folder: Path) -> None:
 
 def make_own_folder(path: Path) -> Path:
     """A folder inside one of ours; a link in its place could lead anywhere and is refused."""
+    refuse_link(path)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def refuse_link(path: Path) -> Path:
+    """The path, unless it is a link: inside a folder of ours it could lead anywhere."""
     if path.is_symlink():
         raise EvergaitError(f"{path}: is a link; remove it")
-    path.mkdir(parents=True, exist_ok=True)
     return path
 
 
@@ -159,6 +196,8 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
     """A JSON object to a file, for people to read, with a checksum at its end, atomically."""
     whole = {**data, CHECKSUM: sha256(canonical_json(dict(data)).encode())}
     text = json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if len(text) > JSON_LIMIT // 4 and len(text.encode(errors="backslashreplace")) > JSON_LIMIT:
+        raise EvergaitError(f"{path}: would have more than {JSON_LIMIT} bytes and could not be read again")
     # Names of files need not be UTF-8; what Python has for such bytes is written as JSON's own escapes.
     write_atomically(path, text.encode(errors="backslashreplace"))
 
@@ -203,6 +242,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Array], metadata: Mapping[st
     contiguous = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
     # one entry, for the library writes several in random order
     header = {"evergait": canonical_json({**metadata, "sha256": _digest(contiguous, metadata)})}
+    if (n := sum(tensor.nbytes for tensor in contiguous.values())) > LIMIT - 2**20:
+        raise EvergaitError(f"{path}: would have {n} bytes and could not be read again; at most {LIMIT} are")
     write_atomically(path, safetensors.numpy.save(contiguous, header))
 
 

@@ -13,6 +13,8 @@ import numpy as np
 
 from evergait.core.arrays import Float64
 
+MACHINE_ENGINES = frozenset(("mujoco", "gymnasium"))
+"""Engines whose bits depend on what is fingerprinted here."""
 ONE = ("sin", "cos", "tan", "asin", "acos", "atan", "exp", "log", "cbrt", "tanh")
 """Functions of the C library of one number; MuJoCo imports all but `atan` and `tanh`."""
 TWO = ("atan2", "pow")

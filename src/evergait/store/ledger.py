@@ -145,7 +145,7 @@ def parse_ledger(content: bytes, path: object) -> Ledger:
     """Read a ledger file's content; an error names the file and line."""
     number = 1
     try:
-        head, *lines = content.decode().removesuffix("\n").split("\n")
+        head, *lines = content.removesuffix(b"\n").split(b"\n")
         ledger = _parse_head(parse_json(head))
         records: list[Record] = []
         for line in lines:

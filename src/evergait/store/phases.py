@@ -26,6 +26,7 @@ from evergait.core.data import to_toml
 from evergait.core.errors import EvergaitError
 from evergait.core.files import (
     JSON_LIMIT,
+    LEDGER_LIMIT,
     LIMIT,
     TOML_LIMIT,
     canonical_json,
@@ -37,6 +38,7 @@ from evergait.core.files import (
     parse_toml,
     read_bytes,
     read_tensors,
+    refuse_link,
     remove_leftovers,
     sha256,
     write_atomically,
@@ -118,6 +120,11 @@ class PhaseFolder:
         """Whether θ is there; a collection of results may do without."""
         return self._has("theta.safetensors")
 
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether there is something to go on from."""
+        return (self.path / _CHECKPOINT).exists()
+
     def verify(self, needs: Sequence[str] = PARTS) -> None:
         """Raise EvergaitError if any file of a finished phase was changed, or is needed and gone."""
         self.identity()
@@ -135,7 +142,7 @@ class PhaseFolder:
         where = self._where("ledger.jsonl")
         if self.is_done():
             self.verify(needs=("ledger.jsonl",))
-            return parse_ledger(self.read("ledger.jsonl"), where)
+            return parse_ledger(self.read("ledger.jsonl", LEDGER_LIMIT), where)
         _, metadata = read_tensors(self.path / _CHECKPOINT)
         return parse_ledger(self._counted(metadata), where)
 
@@ -152,7 +159,7 @@ class PhaseFolder:
             n_bytes, digest = int(metadata["ledger_bytes"]), metadata["ledger_sha256"]
         except (KeyError, ValueError) as error:
             raise EvergaitError(f"{self.path / _CHECKPOINT}: does not say how much of the ledger counts") from error
-        content = read_bytes(path)[: max(n_bytes, 0)]
+        content = read_bytes(path, LEDGER_LIMIT)[: max(n_bytes, 0)]
         if len(content) != n_bytes or sha256(content) != digest:
             raise EvergaitError(f"{path}: does not match its digest in the checkpoint; it was damaged or edited")
         return content
@@ -233,12 +240,18 @@ class PhaseStore:
 
     root: Path
 
+    @staticmethod
+    def inside(folder: Path) -> "PhaseStore":
+        """The store of a run's or a study's own folder; a link in its place could lead anywhere and is refused."""
+        return PhaseStore(refuse_link(folder / "phases"))
+
     def folder(self, name: str) -> PhaseFolder:
         """The phase of that hash, which need not exist."""
         if not (name.isascii() and name.isalnum()):
             raise EvergaitError(f"phase {name!r}: is not the name of a phase")
         archive = open_archive(self.root)
-        return PhaseFolder(self.root / name, archive if archive and name in archive.phases else None)
+        folder = refuse_link(self.root / name)
+        return PhaseFolder(folder, archive if archive and name in archive.phases else None)
 
     def names(self) -> list[str]:
         """Hashes of all phases that are there, done or not."""

@@ -22,6 +22,7 @@ conditions.replay.method.budget = 16
 """
 
 import importlib.resources
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,10 +32,12 @@ from evergait.config import Config, config_from_data, named_plugins
 from evergait.core.data import from_data, require, to_data, to_toml
 from evergait.core.errors import EvergaitError
 from evergait.core.files import TOML_LIMIT, parse_toml, read_bytes
+from evergait.core.limits import MOST_CELLS, MOST_TASKS, check_count
 from evergait.core.names import nearest
 from evergait.core.plugins import import_installed, trust
 from evergait.core.table import file_name
 from evergait.tasks import Task, all_orders, parse_stream, parse_task
+from evergait.tasks import trust as trust_task
 
 SHIPPED = importlib.resources.files("evergait") / "studies"
 SINGLE = "single"
@@ -80,6 +83,7 @@ class Study:
 
     def tasks(self) -> tuple[Task, ...]:
         """The study's set of tasks."""
+        check_count(f"{self.where}: tasks", len(self.head.tasks), MOST_TASKS)
         if self.head.tasks:
             return tuple(dict.fromkeys(map(parse_task, self.head.tasks)))
         spellings = [self.head.orders, *(orders_of(table) or () for table in self.conditions.values())]
@@ -99,6 +103,17 @@ class Study:
                 known = ", ".join(task.name for task in tasks)
                 raise EvergaitError(f"{self.where}: orders: {task.name!r} is not one of the study's tasks ({known})")
         return tuple(dict.fromkeys(streams))
+
+    def check_counts(self) -> None:
+        """Refuse more runs than a study may have, before they are written out."""
+        n_tasks = len(self.tasks())
+        check_count(f"{self.where}: tasks", n_tasks, MOST_TASKS)
+        n_runs = n_tasks if self.head.baselines else 0
+        for table in self.conditions.values():
+            for word in orders_of(table) or self.head.orders:
+                n_runs += math.factorial(n_tasks) if word == "all" else 1
+        what = f"{self.where}: runs (orders × conditions × seeds, and baselines)"
+        check_count(what, n_runs * self.head.seeds, MOST_CELLS)
 
     def condition_config(self, condition: str) -> Config:
         """The base config with what a condition changes."""
@@ -125,7 +140,9 @@ class Study:
     def with_seeds(self, n_seeds: int) -> "Study":
         """The study with another number of seeds."""
         require(n_seeds >= 1, "seeds", n_seeds, "at least 1")
-        return replace(self, head=replace(self.head, seeds=n_seeds))
+        study = replace(self, head=replace(self.head, seeds=n_seeds))
+        study.check_counts()
+        return study
 
     def to_toml(self) -> str:
         """This study as a file that reads back as the same study."""
@@ -162,8 +179,11 @@ def shipped_studies() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in SHIPPED.iterdir() if file.name.endswith(".toml"))
 
 
-def read_study(name_or_path: str | Path) -> Study:
-    """A shipped study by its name, or a user's by the path of its TOML file, checked down to every config."""
+def read_study(name_or_path: str | Path, trusted: bool = False) -> Study:
+    """A shipped study by its name, or a user's by the path of its TOML file, checked down to every config.
+
+    Whoever trains it trusts it: then its tasks may import the modules that they name.
+    """
     text = str(name_or_path)
     if text in shipped_studies():
         return parse_study((SHIPPED / f"{text}.toml").read_bytes(), text)
@@ -174,18 +194,21 @@ def read_study(name_or_path: str | Path) -> Study:
             f"study: there is no study {text!r}{nearest(text, shipped_studies())} (or give the path of a .toml file)"
         )
     content = read_bytes(path, TOML_LIMIT)
-    for module in named_plugins(_table(parse_toml(content, text).get("base", {}), "base")):
-        trust(module)  # a study's file, not its results: it is read to be trained
-    return parse_study(content, text)
+    for module in named_plugins(_table(parse_toml(content, text).get("base", {}), "base")) if trusted else ():
+        trust(module)
+    return parse_study(content, text, trusted)
 
 
-def parse_study(content: bytes, where: str) -> Study:
+def parse_study(content: bytes, where: str, trusted: bool = False) -> Study:
     """A study from the content of its file; strict, and checked before any work."""
     data = parse_toml(content, where)
     try:
         study = _from_tables(data, where)
     except EvergaitError as error:
         raise EvergaitError(str(error) if str(error).startswith(f"{where}: ") else f"{where}: {error}") from error
+    if trusted:
+        for task in study.tasks():
+            trust_task(task)
     check(study)
     return study
 
@@ -244,6 +267,7 @@ def check(study: Study) -> None:
     """Raise EvergaitError for the first thing that cannot work, at any scale, before any work starts."""
     for scale in ("", *study.scales):
         scaled = study.at_scale(scale)
+        scaled.check_counts()
         scaled.base_config()
         for condition in scaled.conditions:
             where = f"{study.where}: {f'scales.{scale}: ' if scale else ''}conditions.{condition}"

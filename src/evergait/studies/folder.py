@@ -130,20 +130,20 @@ def _require_same(cells: Sequence[Cell], there: Sequence[StoredCell], path: Path
             raise EvergaitError(f"out: {path} holds this study trained with {'; '.join(parts)}; {advice}")
 
 
-def load_results(path: str | Path) -> Results:
+def load_results(path: str | Path, store: str | Path | None = None) -> Results:
     """What a study's folder has so far; a plain run's folder is a study of one entry."""
     path = Path(path)
     if not is_study(path) and (path / "run.json").exists():
-        return Results.of_run(path)
+        return Results.of_run(path, store)
     if not is_study(path):
         raise EvergaitError(f"{path}: is not the folder of a run or a study (it has neither run.json nor study.json)")
     head, cells = read_cells(path)
-    store = PhaseStore(path / "phases")
+    own = PhaseStore.inside(path)
     entries = []
     for cell in cells:
         folders = []
         for name in cell.phases:
-            folder = store.folder(name)
+            folder = own.folder(name)
             if not folder.is_done():
                 break
             folders.append(folder)

@@ -37,9 +37,9 @@ class Results:
     description: str = ""
 
     @staticmethod
-    def of_run(path: str | Path) -> "Results":
+    def of_run(path: str | Path, store: str | Path | None = None) -> "Results":
         """A single run as a study of one entry."""
-        run = Run.load(path)
+        run = Run.load(path, store)
         entry = Entry(run.config.method.name, order_name(run.config.stream), run.config.seed, run)
         return Results(f"Run {Path(path).name}", Path(path), (entry,) if run.phases else ())
 

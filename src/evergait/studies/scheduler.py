@@ -81,7 +81,7 @@ class Scheduler:
 
     def run(self) -> None:
         """Train everything that is missing."""
-        store = PhaseStore(self.path / "phases")
+        store = PhaseStore.inside(self.path)
         done = {name for name in self.tree.nodes if store.folder(name).is_done()}
         for name in done:
             store.folder(name).tidy()
@@ -144,7 +144,7 @@ def train_node(node: Node, care: Care, workers: Workers, watcher: Watcher) -> En
                 log = make_log(name, node.config, path / "logs" / folder_name(node.label), node.label)
                 stack.callback(log.close)
                 observers.append(log)
-            store = PhaseStore(path / "phases")
+            store = PhaseStore.inside(path)
             PhaseTrainer(node.config, store, workers, observers, care.checkpoint_seconds).ensure(node.phase)
     except EvergaitError as error:
         return Ended(node, str(error))

@@ -19,6 +19,7 @@ from typing import Any
 from evergait.config import Config, config_from_data
 from evergait.core.data import from_data, require
 from evergait.core.errors import EvergaitError
+from evergait.core.limits import MOST_TRIALS, within
 from evergait.core.names import nearest
 from evergait.studies.base import Study
 from evergait.tasks import parse_stream
@@ -78,7 +79,7 @@ def read_search(study: Study) -> Search:
     try:
         space = data.pop("space", {})
         head = from_data(SearchHead, data, "search")
-        require(head.trials >= 1, "search.trials", head.trials, "at least 1")
+        within(head.trials, 1, MOST_TRIALS, "search.trials")
         condition = head.condition or next(iter(study.conditions))
         if condition not in study.conditions:
             near = nearest(condition, study.conditions)

@@ -30,7 +30,7 @@ class CellStatus:
 def study_status(path: Path) -> list[CellStatus]:
     """Every cell, in the order of the study."""
     _, cells = read_cells(path)
-    store = PhaseStore(path / "phases")
+    store = PhaseStore.inside(path)
     failures, running = _read(path / FAILURES), _read(path / RUNNING)
     seen: dict[str, tuple[State, str]] = {}
     for name in dict.fromkeys(name for cell in cells for name in cell.phases):

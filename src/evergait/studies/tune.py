@@ -1,26 +1,32 @@
 """Model selection as the paper did it: on one order, then fixed. Optuna proposes, phases of the store answer.
 
-<out>/tune.jsonl   Optuna's journal: every trial, appended
-      phases/      the store; a trial that was cut short goes on from its checkpoint
-      best.toml    the config with the best values so far
+<out>/trials.json   every trial that has ended: what was proposed, and what came of it
+      phases/       the store; a trial that was cut short goes on from its checkpoint
+      best.toml     the config with the best values so far
+
+Optuna keeps nothing on disk. Its proposals follow from the seed and the trials before, so that going on means to
+propose again what was proposed before, and to find the answers in the store: a kill at any moment changes nothing.
 """
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evergait.config import Config
+from evergait.core.data import require
 from evergait.core.errors import EvergaitError
-from evergait.core.files import locked, write_atomically
+from evergait.core.files import locked, make_own_folder, read_json, write_atomically, write_json
 from evergait.core.signals import stop_at_safe_points
 from evergait.scores.reference import paper_single_task
 from evergait.store.ledger import Record
-from evergait.store.phases import PhaseStore
+from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.studies.space import Dimension, Search
 from evergait.training.observer import Observer, Position
-from evergait.training.phases import PhaseTrainer, plan_phases
+from evergait.training.phases import Phase, PhaseTrainer, plan_phases
 from evergait.workers import LocalWorkers, Workers
 
 
@@ -40,89 +46,115 @@ def score(config: Config, record: Record) -> float:
     return float(np.mean([record.mean(task) / best.get(task, 1.0) for task in tasks]))
 
 
+OWN_FILES = {"trials.json", "best.toml", "phases", "lock"}
+
+
 @dataclass
-class _Pruner(Observer):
-    """Reports every evaluation of a trial, and ends the trial if others were better by then."""
+class _Report(Observer):
+    """Hands every evaluation of a trial to Optuna, and ends the trial if others were better by then."""
 
     optuna: Any
     trial: Any
     config: Config
+    values: dict[int, float] = field(default_factory=dict)
+    """Thousandths of the stream → score."""
 
     def evaluated(self, at: Position, record: Record) -> None:
-        """Later stages count on from the earlier ones."""
-        if not at.generation:
-            return  # where the stage before ended
-        # Shares of the stream, for trials may differ in the length of a phase.
-        done = at.stage.index + min(at.used / at.length, 1.0)
-        self.trial.report(score(self.config, record), round(1000 * done))
+        """An evaluation of a phase that is being trained."""
+        if at.generation:  # before the first one it is where the stage before ended
+            self.report(at.stage.index, at.used, record)
+
+    def found(self, phase: Phase, folder: PhaseFolder) -> None:
+        """The evaluations that the store has of a phase already."""
+        if not folder.is_done() and not folder.has_checkpoint:
+            return
+        spent = 0
+        for record in folder.ledger().records:
+            spent += sum(n for kind, n in record.steps.items() if kind != "evaluation")
+            if record.generation:
+                self.report(phase.stage.index, spent if self.config.steps else record.generation, record)
+
+    def report(self, stage: int, used: int, record: Record) -> None:
+        """Shares of the stream, for trials may differ in the length of a phase."""
+        step = round(1000 * (stage + min(used / self.config.phase_length, 1.0)))
+        value = score(self.config, record)
+        if step in self.values or not math.isfinite(value):
+            return
+        self.values[step] = value
+        self.trial.report(value, step)
         if self.trial.should_prune():
             raise self.optuna.TrialPruned
 
 
-def tune_search(search: Search, out: Path, n_threads: int) -> tuple[Config, float]:
-    """Run the trials that are missing; returns the best config and its score."""
+def tune_search(
+    search: Search, out: Path, n_threads: int, first: Sequence[Mapping[str, Any]] = ()
+) -> tuple[Config, float]:
+    """Run the trials that are missing, beginning with the points in `first`; returns the best config and its score."""
     optuna = import_optuna()
-    try:
-        (out / "phases").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EvergaitError(f"out: {out} cannot be made a folder: {error.strerror}") from error
-    workers = LocalWorkers(n_threads)
+    _open_folder(out)
     with locked(out / "lock", wait=False) as ours:
         if not ours:
             raise EvergaitError(f"out: another process is tuning in {out}; wait for it or stop it")
-        study = _open_journal(optuna, out, search)
+        space = [repr(search.dimensions), [dict(point) for point in first], optuna.__version__]
+        described = {"config": search.config.to_toml(), "space": space}
+        trials = _read_trials(out, described)
+        study = _new_study(optuna, search, first)
+        workers = LocalWorkers(n_threads)
         try:
             with stop_at_safe_points():
-                while _n_ended(optuna, study) < search.n_trials:
-                    _run_trial(optuna, study, search, out, workers)
-                    _write_best(study, search, out)
+                for number in range(max(search.n_trials, len(trials))):
+                    before = trials[number] if number < len(trials) else None
+                    ended = _run_trial(optuna, study, search, out, workers, before)
+                    if before is None:
+                        trials.append(ended)
+                        write_json(out / "trials.json", {"search": described, "trials": trials})
+                        _write_best(trials, search, out)
         finally:
             workers.close()
-    return search.config_with(study.best_params), float(study.best_value)
+        _write_best(trials, search, out)
+    best = _best(trials)
+    if best is None:
+        raise EvergaitError("tune: no trial had a finite score; nothing can be chosen")
+    return search.config_with(best["params"]), float(best["score"])
 
 
-class _FolderLock:
-    """For Optuna: we hold the folder's lock, which dies with the process; its own would outlive it and time out."""
+def _open_folder(out: Path) -> None:
+    """Make or reopen it; links and foreign files are refused."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        foreign = [path.name for path in out.iterdir() if path.name not in OWN_FILES and path.name[0] != "."]
+        if foreign:
+            raise EvergaitError(f"out: {out} holds {foreign[0]!r}, which is not of this search; choose another folder")
+        make_own_folder(out / "phases")
+    except OSError as error:
+        raise EvergaitError(f"out: {out} cannot be made a folder: {error.strerror}") from error
 
-    def acquire(self) -> bool:
-        """Ours already."""
-        return True
 
-    def release(self) -> None:
-        """With the folder's."""
+def _read_trials(out: Path, described: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The trials that have ended, as far as their file is one of ours; their scores are checked against the store."""
+    path = out / "trials.json"
+    if not path.exists() and not path.is_symlink():
+        return []
+    data = read_json(path)
+    if data.get("search") != described:
+        raise EvergaitError(f"out: {out} holds another search, or one of another Optuna; choose another folder")
+    trials = data.get("trials")
+    if not isinstance(trials, list) or not all(isinstance(trial, dict) for trial in trials):
+        raise EvergaitError(f"{path}: `trials` must be a list of tables; it was damaged or edited")
+    return trials
 
 
-def _open_journal(optuna: Any, out: Path, search: Search) -> Any:
-    """Optuna's study from its journal; trials that a kill left unfinished are put first in the queue."""
+def _new_study(optuna: Any, search: Search, first: Sequence[Mapping[str, Any]]) -> Any:
+    """Optuna's study, in memory alone."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    path = out / "tune.jsonl"
-    if path.exists() and not (content := path.read_bytes()).endswith(b"\n"):
-        write_atomically(path, content[: content.rfind(b"\n") + 1])  # a kill cut the last line short
-    backend = optuna.storages.journal.JournalFileBackend(str(path), lock_obj=_FolderLock())
-    storage = optuna.storages.JournalStorage(backend)
-    n_before = path.read_bytes().count(b"\n") if path.exists() else 0
     study = optuna.create_study(
-        storage=storage,
-        study_name="evergait",
         direction="maximize",
-        load_if_exists=True,
-        sampler=optuna.samplers.TPESampler(seed=(search.config.seed + n_before) % 2**32),
+        sampler=optuna.samplers.TPESampler(seed=search.config.seed % 2**32),
         pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=100),
     )
-    described = {"config": search.config.to_toml(), "space": repr(search.dimensions)}
-    if "search" not in study.user_attrs:
-        study.set_user_attr("search", described)
-    elif study.user_attrs["search"] != described:
-        raise EvergaitError(f"out: {out} holds another search; choose another folder")
-    for trial in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)):
-        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-        study.enqueue_trial(trial.params)
+    for point in first:
+        study.enqueue_trial(dict(point))
     return study
-
-
-def _n_ended(optuna: Any, study: Any) -> int:
-    states = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
-    return len(study.get_trials(deepcopy=False, states=states))
 
 
 def _suggest(trial: Any, dimension: Dimension) -> Any:
@@ -134,24 +166,63 @@ def _suggest(trial: Any, dimension: Dimension) -> Any:
     return trial.suggest_float(name, low, high, step=dimension.step, log=dimension.log)
 
 
-def _run_trial(optuna: Any, study: Any, search: Search, out: Path, workers: Workers) -> None:
-    """Train one proposal on the stream, phase by phase, unless it is pruned on the way."""
-    trial = study.ask()
-    config = search.config_with({d.field: _suggest(trial, d) for d in search.dimensions})
+def _run_trial(
+    optuna: Any, study: Any, search: Search, out: Path, workers: Workers, before: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Train one proposal on the stream, phase by phase, unless it is pruned on the way; or find it in the store."""
+    trial, path = study.ask(), out / "trials.json"
+    params = {d.field: _suggest(trial, d) for d in search.dimensions}
+    if before is not None and before.get("params") != params:
+        raise EvergaitError(f"{path}: trial {trial.number} is not what was proposed; it was damaged or edited")
+    config = search.config_with(params)
     config.check()
-    store = PhaseStore(out / "phases")
+    report = _Report(optuna, trial, config)
+    ended: dict[str, Any] = {"params": params, "state": "pruned", "score": None}
     try:
-        trainer = PhaseTrainer(config, store, workers, (_Pruner(optuna, trial, config),))
-        folder = None
-        for phase in plan_phases(config):
-            folder = trainer.ensure(phase)
+        if before is None or before.get("state") != "pruned":
+            value = _train(config, PhaseStore.inside(out), workers, report)
+            ended |= {"state": "complete", "score": value} if math.isfinite(value) else {"state": "undefined"}
+        else:
+            _report_again(report, before, path)
     except optuna.TrialPruned:
-        study.tell(trial, state=optuna.trial.TrialState.PRUNED)
-        return
-    if folder:
-        study.tell(trial, score(config, folder.ledger().records[-1]))
+        pass
+    ended["values"] = {str(step): value for step, value in report.values.items()}
+    if before is not None and before != ended:
+        raise EvergaitError(f"{path}: trial {trial.number} is not what its phases say; it was damaged or edited")
+    if ended["state"] == "complete":
+        study.tell(trial, ended["score"])
+    else:
+        states = optuna.trial.TrialState
+        study.tell(trial, state=states.PRUNED if ended["state"] == "pruned" else states.FAIL)
+    return ended
 
 
-def _write_best(study: Any, search: Search, out: Path) -> None:
-    if any(trial.state.name == "COMPLETE" for trial in study.get_trials(deepcopy=False)):
-        write_atomically(out / "best.toml", search.config_with(study.best_params).to_toml().encode())
+def _train(config: Config, store: PhaseStore, workers: Workers, report: _Report) -> float:
+    """The score of a config, from phases that the store has or gets."""
+    trainer = PhaseTrainer(config, store, workers, (report,))
+    folder = None
+    for phase in plan_phases(config):
+        report.found(phase, store.folder(phase.name))
+        folder = trainer.ensure(phase)
+    assert folder  # noqa: S101 - a stream has a phase
+    return score(config, folder.ledger().records[-1])
+
+
+def _report_again(report: _Report, before: Mapping[str, Any], path: Path) -> None:
+    """What a pruned trial had reported: its last phase has no end that could be asked."""
+    values = before.get("values")
+    right = isinstance(values, dict) and all(isinstance(value, float) for value in values.values())
+    require(right, f"{path}: values", values, "a table of numbers; it was damaged or edited")
+    for step, value in dict(values or {}).items():
+        report.values[int(step)] = value
+        report.trial.report(value, int(step))
+
+
+def _best(trials: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    complete = [trial for trial in trials if trial["state"] == "complete"]
+    return max(complete, key=lambda trial: float(trial["score"])) if complete else None
+
+
+def _write_best(trials: Sequence[dict[str, Any]], search: Search, out: Path) -> None:
+    if best := _best(trials):
+        write_atomically(out / "best.toml", search.config_with(best["params"]).to_toml().encode())

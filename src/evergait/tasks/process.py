@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import importlib
+import logging
 import os
 import pickle
 import select
@@ -23,6 +24,8 @@ from evergait.core.errors import EvergaitError
 from evergait.tasks.base import Task
 from evergait.tasks.channel import Channel, Garbled
 from evergait.tasks.robot_file import is_robot_file, read_robot
+
+log = logging.getLogger("evergait")
 
 SCRIBBLED = "wrote into a file descriptor that is not its own"
 SECONDS_TO_EXIT = 2.0
@@ -172,6 +175,8 @@ def module_of(task: Task) -> str:
 def trust(task: Task) -> None:
     """Let the task import the module that it names, here and in processes that are started from now on."""
     if module := module_of(task):
+        if module not in os.environ.get(plugins.TRUSTED, "").split(","):
+            log.warning("task %r imports the Python module %r", task.name, module)
         plugins.trust(module)
 
 

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Sequence
 
 from evergait.core.errors import EvergaitError
+from evergait.core.limits import MOST_PHASES, check_count
 from evergait.tasks.base import Task, parse_task
 
 HOPPER, SWIMMER, WALKER2D = (Task(name) for name in ("Hopper-v5", "Swimmer-v5", "Walker2d-v5"))
@@ -41,6 +42,7 @@ def parse_stream(words: Sequence[str]) -> tuple[Task, ...]:
         raise EvergaitError("stream: it is empty; give at least one task, such as Hopper-v5")
     if len(words) == 1 and words[0] in STREAMS:
         return STREAMS[words[0]]
+    check_count("stream", max(len(words), words[0].count(">")), MOST_PHASES)
     if len(words) == 1 and ">" in words[0]:
         return tuple(LETTERS.get(part.strip()) or parse_task(part) for part in words[0].split(">"))
     return tuple(parse_task(word) for word in words)

@@ -10,7 +10,7 @@ from importlib import metadata
 from typing import Any
 
 from evergait.core.data import Family
-from evergait.core.fingerprint import libm_fingerprint
+from evergait.core.fingerprint import MACHINE_ENGINES, libm_fingerprint
 from evergait.core.plugins import plugin_of, plugin_version
 from evergait.engines import ENGINES
 from evergait.es.optimizers import Optimizer
@@ -24,9 +24,6 @@ VERSIONS: dict[str, int] = {
 """`policy`, `shaping.<name>`, `engine.<name>` → version, if it is not 1."""
 
 FAMILIES: dict[str, type[Family]] = {"optimizer": Optimizer, "method": Method}
-
-MACHINE_ENGINES = {"mujoco", "gymnasium"}
-"""Engines whose bits depend on the machine's elementary functions, too."""
 
 
 def part_versions(identity: Mapping[str, Any]) -> dict[str, int]:

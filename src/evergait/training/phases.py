@@ -93,6 +93,8 @@ class PhaseTrainer:
     workers: Workers
     observers: Sequence[Observer] = ()
     checkpoint_seconds: float = 30.0
+    before: PhaseFolder | None = None
+    """The phase before, if it is not to be taken from the store."""
 
     def ensure(self, phase: Phase, on_wait: Callable[[], None] = lambda: None) -> PhaseFolder:
         """The phase, trained; `on_wait` is called once if another process is at it."""
@@ -129,7 +131,7 @@ class PhaseTrainer:
         optimizer, horizon = self.config.optimizer.start(policy.n_parameters), self.config.horizon
         if not phase.parent:
             return State(policy.initial(self.config.seed), optimizer, Statistics.empty(policy.tasks), horizon=horizon)
-        parent = self.store.folder(phase.parent)
+        parent = self.before or self.store.folder(phase.parent)
         before = State.load(*parent.result(), policy, parent.path)
         has_best = self.config.carry != "last" and before.best_theta.size  # no evaluation may have had a value
         theta = before.best_theta if has_best else before.theta

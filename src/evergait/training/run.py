@@ -6,7 +6,9 @@
       lock          held while the files above are written
 """
 
+import contextlib
 import itertools
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -31,6 +33,7 @@ from evergait.core.files import (
     write_atomically,
     write_json,
 )
+from evergait.core.limits import MOST_PHASES, MOST_THREADS, check_count, within
 from evergait.core.signals import stop_at_safe_points
 from evergait.engines.acting import Acting
 from evergait.policy import Policy
@@ -58,20 +61,27 @@ class Run:
     phases: tuple[PhaseFolder, ...]
 
     @staticmethod
-    def load(path: str | Path) -> "Run":
-        """Read a run's folder."""
+    def load(path: str | Path, store: str | Path | None = None) -> "Run":
+        """Read a run's folder; phases that lie outside of it are read only if the caller says where."""
         path = Path(path)
         if not (path / "run.json").exists():
             raise EvergaitError(f"{path}: is not a run's folder (it has no run.json); `evergait train --out` makes one")
         described = read_json(path / "run.json")
-        names, store = described.get("phases"), described.get("store")
-        if not isinstance(names, list) or not isinstance(store, str):
+        names, named = described.get("phases"), described.get("store")
+        if not isinstance(names, list) or not isinstance(named, str):
             raise EvergaitError(f"{path / 'run.json'}: must have a list `phases` and a text `store`")
         if described.get("config") not in (None, sha256(read_bytes(path / "config.toml"))):
             raise EvergaitError(
                 f"{path / 'config.toml'}: does not match its digest in run.json; it was damaged or edited"
             )
-        folders = [PhaseStore(path / store).folder(str(name)) for name in names]
+        check_count(f"{path / 'run.json'}: phases", len(names), MOST_PHASES)
+        if named != "phases" and store is None:
+            raise EvergaitError(
+                f"{path / 'run.json'}: its phases are in {named!r}, outside its folder; if you trust it, say "
+                f"--store {path / named}"
+            )
+        root = PhaseStore(Path(store)) if store else PhaseStore.inside(path)
+        folders = [root.folder(str(name)) for name in names]
         done = tuple(itertools.takewhile(PhaseFolder.is_done, folders))
         return Run(path, read_config(path / "config.toml"), done)
 
@@ -79,6 +89,12 @@ class Run:
     def is_done(self) -> bool:
         """Whether every phase of the stream has been trained."""
         return len(self.phases) == len(self.config.stages())
+
+    def tidy(self) -> None:
+        """Remove what a kill right after the end of a phase left behind."""
+        with contextlib.suppress(OSError):  # a finished run may lie where nothing can be written
+            for phase in self.phases:
+                phase.tidy()
 
     @cached_property
     def policy(self) -> Policy:
@@ -206,8 +222,14 @@ def default_threads() -> int:
 
 def check_threads(threads: int | None) -> int:
     """The number of threads to use: as wanted, or all processors."""
-    require(threads is None or threads >= 1, "threads", threads, "at least 1")
+    if threads is not None:
+        within(threads, 1, MOST_THREADS, "threads")
     return threads or default_threads()
+
+
+def check_seconds(seconds: float) -> None:
+    """Refuse times between checkpoints that never come."""
+    require(0 <= seconds < math.inf, "checkpoint_seconds", seconds, "at least 0 and finite")
 
 
 def open_folder(config: Config, out: Path, store: Path) -> None:
@@ -252,13 +274,13 @@ def _write_folder(config: Config, out: Path, store: Path) -> None:
     before = read_json(out / "run.json") if (out / "run.json").exists() else {}
     if before != described:
         if before.get("phases", described["phases"]) != described["phases"]:
-            _require_untrained(out)
+            _require_untrained(out, store)
         write_json(out / "run.json", described)
 
 
-def _require_untrained(out: Path) -> None:
+def _require_untrained(out: Path, store: Path) -> None:
     """What other versions have trained here stays what the folder shows."""
-    if parts := Run.load(out).outdated:
+    if parts := Run.load(out, store).outdated:
         raise EvergaitError(f"out: {out} holds this run trained with {'; '.join(parts)}; choose another folder")
 
 
@@ -280,6 +302,7 @@ def train(
     config.trust()
     config.check()
     n_threads = check_threads(threads)
+    check_seconds(checkpoint_seconds)
     out = Path(out)
     root = Path(store) if store else out / "phases"
     open_folder(config, out, root)
@@ -294,4 +317,4 @@ def train(
     finally:
         if workers is None:
             hands.close()
-    return Run.load(out)
+    return Run.load(out, root)

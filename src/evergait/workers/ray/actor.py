@@ -4,6 +4,7 @@ import os
 import platform
 
 from evergait.core.errors import EvergaitError
+from evergait.core.fingerprint import libm_fingerprint
 from evergait.core.versions import own_versions
 from evergait.engines import Episodes, Limits, limited_engine
 from evergait.workers.wire import pack_outcome, unpack_request
@@ -19,11 +20,12 @@ class Actor:
         self._episodes: Episodes | None = None
 
     def hello(self) -> dict[str, object]:
-        """Who this is: Ray's name of the node, the machine's name, the process, and versions."""
+        """Who this is: Ray's name of the node, the machine's name, the process, versions, elementary functions."""
         import ray
 
         node = ray.get_runtime_context().get_node_id()
-        return {"node": node, "host": platform.node(), "process": os.getpid(), "versions": own_versions()}
+        known = {"node": node, "host": platform.node(), "process": os.getpid()}
+        return {**known, "versions": own_versions(), "libm": libm_fingerprint()}
 
     def run(self, number: int, request: bytes | None, begin: int, end: int) -> bytes | str:
         """The outcome of some rows, or what their engine complains of.

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import ray
 
 from evergait.core.errors import EvergaitError
+from evergait.core.fingerprint import MACHINE_ENGINES, libm_fingerprint
 from evergait.core.versions import difference, own_versions
 from evergait.workers.chunks import Chunk
 from evergait.workers.ray.actor import Actor
@@ -41,6 +42,8 @@ class Member:
     node: str = ""
     host: str = ""
     process: int = 0
+    libm: str = ""
+    """Fingerprint of its machine's elementary functions."""
     chunks: deque[Chunk] = field(default_factory=deque)
     since: float = 0.0
     """When it began with the first of them."""
@@ -72,6 +75,7 @@ class Crew:
         self.members: list[Member] = []
         self.inbox: queue.SimpleQueue[Answer] = queue.SimpleQueue()
         self._own_versions = own_versions()
+        self._told: set[str] = set()
         self._n_failed_starts = 0
         self._last_poll = float("-inf")
         self._class = ray.remote(
@@ -91,6 +95,23 @@ class Crew:
     def is_starting(self) -> bool:
         """Whether some actors have not answered yet."""
         return any(member.state == "starting" for member in self.members)
+
+    def fit_for(self, engine: str) -> list[Member]:
+        """Those that give an engine's bits: for some, elementary functions must be the same as here to the last bit."""
+        if engine not in MACHINE_ENGINES:
+            return self.ready
+        here = libm_fingerprint()
+        others = {member.host for member in self.ready if member.libm != here}
+        fit = [member for member in self.ready if member.libm == here]
+        words = f"sin, cos, pow … or BLAS differ in their last bits, and with them the {engine} engine; planar's do not"
+        if others and not fit:
+            raise EvergaitError(
+                f"workers: no machine can be used: between here and {', '.join(sorted(others))}, {words}"
+            )
+        if others - self._told:
+            self._told |= others
+            log.warning("not used: %s, where %s", ", ".join(sorted(others)), words)
+        return fit
 
     def seconds_to_poll(self) -> float:
         """Time until the next look at the cluster is due."""
@@ -149,6 +170,7 @@ class Crew:
         if other and is_strict:
             raise EvergaitError(f"workers: {other}; install the same versions everywhere, or bits would differ")
         member.node, member.host, member.process = hello["node"], hello["host"], hello["process"]
+        member.libm = hello["libm"]
         member.state = "refused" if other else "ready"
         if other:  # it keeps its place, so that Ray starts no other actor there
             log.warning("a worker that joined is not used: %s", other)

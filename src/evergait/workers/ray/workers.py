@@ -38,6 +38,7 @@ class _Request:
     """Rows that are being simulated."""
 
     number: int
+    engine: str
     reference: Any
     n_bytes: int
     chunks: Chunks
@@ -95,7 +96,7 @@ class RayWorkers:
         self._number += 1
         self._traffic.n_requests += 1
         chunks = Chunks(len(episodes), self.options.smallest_chunk, self.options.retries)
-        request = _Request(self._number, ray.put(data), len(data), chunks, len(episodes))
+        request = _Request(self._number, engine, ray.put(data), len(data), chunks, len(episodes))
         for member in self.crew.members:
             for chunk in member.chunks:
                 chunk.is_needed = False  # of an earlier request that was given up
@@ -121,7 +122,7 @@ class RayWorkers:
     def _feed(self, request: _Request) -> None:
         """Hand out chunks, to the idle first; work ahead only while there is plenty left for everyone."""
         threads = self.options.actor_threads
-        ready = [member for member in self.crew.ready if not member.is_behind]
+        ready = [member for member in self.crew.fit_for(request.engine) if not member.is_behind]
         n_all = threads * len(ready)
         for depth in range(AHEAD):
             if depth and request.chunks.n_left < 2 * n_all * self.options.smallest_chunk:
