@@ -26,7 +26,7 @@ def write_report(results: Results, output: Path) -> Path:
 
 
 def play(
-    run: Run,
+    run: Run | str | Path,
     task: str = "",
     stage: int | None = None,
     generation: int | None = None,
@@ -38,6 +38,7 @@ def play(
     """
     path = Path(output)
     require(path.suffix in ENDINGS, "output", str(output), f"a name that ends in {', '.join(ENDINGS)}")
+    run = run if isinstance(run, Run) else Run.load(run)
     if not run.phases:
         raise EvergaitError(f"{run.path}: has no finished phase yet, so there is no gait to show")
     task = task or run.ledgers[-1].learning[-1]
