@@ -9,6 +9,7 @@ resets. The figure is raw seconds / engine seconds, of each the fastest and in b
 overhead at all. Where other work shares the machine, waiting for a late thread blurs it; the same ratio of CPU seconds,
 over all threads, is printed beside it and is not blurred.
 """
+# mypy: disable-error-code="arg-type, var-annotated"
 
 import argparse
 import itertools

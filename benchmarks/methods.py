@@ -5,6 +5,7 @@ python benchmarks/methods.py [--measure]
 Nothing of the studies is trained. With --measure, every method trains one whole stream, all in turn, to see what it
 costs in time and memory (about ten minutes); without, that part of the page stays as it is.
 """
+# mypy: disable-error-code="arg-type, assignment"
 
 import argparse
 import sys

@@ -2,6 +2,7 @@
 
 python benchmarks/physics.py [--states 100000] [--episodes 200] [--threads 2] [--parts agreement speed]
 """
+# mypy: disable-error-code="arg-type, attr-defined"
 
 import argparse
 import sys

@@ -7,6 +7,7 @@ comes from. Operations are counted by `valgrind --tool=callgrind`, instruction b
 arithmetic is the same per lane. The peak is measured by independent multiplications and additions, as wide as the
 engine's (no fused multiply-adds: the engine may not use them, see docs/physics.md).
 """
+# mypy: disable-error-code="assignment, call-arg, operator"
 
 import argparse
 import collections

@@ -8,6 +8,7 @@ figures are medians. CPU seconds are those of every process that takes part, Ray
 even when others keep the machine busy. `growth`: every actor gets about four chunks of one row and one step, so a
 request's time is that of its messages; the driver's CPU time per chunk is what will limit a large cluster.
 """
+# mypy: disable-error-code="attr-defined, misc, var-annotated"
 
 import argparse
 import dataclasses

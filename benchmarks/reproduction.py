@@ -5,6 +5,7 @@ python benchmarks/reproduction.py [--skip-verify]
 Nothing is trained. The policy at the end of every phase is played again in plain Gymnasium, which takes a minute per
 phase; with --skip-verify that part of the page stays as it is. The study's report goes to docs/reproduction.html.
 """
+# mypy: disable-error-code="arg-type"
 
 import argparse
 import contextlib

@@ -1,4 +1,5 @@
 """Run the notebooks and keep what they show: `python scripts/notebooks.py` after a change."""
+# mypy: disable-error-code="no-untyped-call"
 
 import sys
 import tempfile

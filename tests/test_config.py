@@ -2,6 +2,7 @@
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small import every_method
@@ -159,6 +160,6 @@ def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path) -> Non
         ({"stream": ("CartPole-v1",), "engine": "mujoco"}, "task 'CartPole-v1': no engine can simulate it"),
     ],
 )
-def test_impossible_settings_are_refused(changes: dict[str, object], message: str) -> None:
+def test_impossible_settings_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(EvergaitError, match=message):
         Config(**changes).check()

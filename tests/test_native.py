@@ -1,4 +1,5 @@
 """Whatever the native core is given with a wrong name, type, shape or number is refused; nothing is read beyond it."""
+# mypy: disable-error-code="arg-type, no-untyped-call"
 
 import dataclasses
 import re

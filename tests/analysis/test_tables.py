@@ -4,6 +4,7 @@ import csv
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
-def curves(study: Path, phase: str) -> tuple[dict, dict[str, list[float]]]:
+def curves(study: Path, phase: str) -> tuple[dict[str, Any], dict[str, list[float]]]:
     lines = [json.loads(line) for line in (study / "phases" / phase / "ledger.jsonl").read_text().splitlines()]
     return lines[0], {
         task: [mean(line["evaluations"][task]["returns"]) for line in lines[1:]] for task in lines[0]["tasks"]

@@ -1,4 +1,5 @@
 """The fingerprint tells machines apart on which the `mujoco` engine's bits differ, and no others."""
+# mypy: disable-error-code="operator"
 
 import os
 import subprocess

@@ -1,4 +1,5 @@
 """What the gymnasium engine's processes leave behind: errors that speak, and nothing else."""
+# mypy: disable-error-code="arg-type"
 
 import os
 import signal

@@ -1,4 +1,5 @@
 """The planar engine against MuJoCo, step by step and by episode; its refusals; what it does with nonsense."""
+# mypy: disable-error-code="arg-type"
 
 import dataclasses
 

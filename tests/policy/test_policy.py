@@ -1,4 +1,5 @@
 """The layout of θ and the network against plain NumPy."""
+# mypy: disable-error-code="arg-type, no-untyped-def, operator"
 
 import numpy as np
 import pytest

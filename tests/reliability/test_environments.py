@@ -1,10 +1,12 @@
 """What a user's environment may do to a run: it goes on and counts it, or stops with the environment's own words."""
+# mypy: disable-error-code="arg-type"
 
 import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +31,7 @@ def _careless_environments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(HERE))
 
 
-def strange(fault: str, **changes: object) -> Config:
+def strange(fault: str, **changes: Any) -> Config:
     name = f"careless_environments:Strange{fault.title()}-v0"
     return tiny_config(stream=(name,), engine="gymnasium", method=Naive(), **changes)
 

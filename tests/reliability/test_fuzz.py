@@ -1,4 +1,5 @@
 """Whatever bytes a file has, a loader returns what it should or raises EvergaitError: nothing else."""
+# mypy: disable-error-code="assignment"
 
 import json
 import shutil

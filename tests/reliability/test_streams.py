@@ -1,4 +1,5 @@
 """Standard streams that are closed, full or lose their reader stop no training; foreign words command no terminal."""
+# mypy: disable-error-code="arg-type"
 
 import os
 import signal

@@ -1,4 +1,5 @@
 """Gaits: what is recorded is what was evaluated; geometry agrees with MuJoCo; motion survives its encoding."""
+# mypy: disable-error-code="arg-type, attr-defined"
 
 from pathlib import Path
 

@@ -7,6 +7,7 @@ import re
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,8 +54,9 @@ class Collector(HTMLParser):
             self.scripts[-1] += data
 
 
-def page_data(text: str) -> dict[str, object]:
-    return json.loads(Collector(text).scripts[0])
+def page_data(text: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(Collector(text).scripts[0])
+    return data
 
 
 def test_page_asks_nothing_of_any_network(report: Path) -> None:

@@ -1,4 +1,5 @@
 """Nothing is trained twice, nothing is lost, and what fails stops nothing else."""
+# mypy: disable-error-code="attr-defined"
 
 import io
 import json

@@ -5,6 +5,7 @@ import os
 import subprocess
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -54,12 +55,12 @@ class Careless(gymnasium.Env):
 class Broken(Careless):
     """Three steps; the episode with seed 103 meets the fault."""
 
-    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.n_steps, self.bad = 0, seed == 103
         return np.zeros(2, np.float32), {}
 
-    def step(self, action: np.ndarray) -> tuple:
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         self.n_steps += 1
         if self.bad and self.n_steps == 2:
             self.misbehave(self.fault)
@@ -69,14 +70,14 @@ class Broken(Careless):
 class Strange(Careless):
     """Five steps; a candidate whose first action is positive meets the fault from its second step on."""
 
-    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.n_steps, self.bad = 0, False
         if self.fault in RECORDING and seed in RECORDED:
             self.misbehave(self.fault.removeprefix("recording-"))
         return self.np_random.uniform(-1, 1, 2).astype(np.float32), {}
 
-    def step(self, action: np.ndarray) -> tuple:
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         self.n_steps += 1
         self.bad |= self.n_steps == 1 and bool(action[0] > 0)
         reward, observation = float(action[0]), self.np_random.uniform(-1, 1, 2).astype(np.float32)
@@ -101,12 +102,12 @@ class UnreadableError(Exception):
 class Liar(Careless):
     """What its second step, or its reset, returns is not what its spaces promise."""
 
-    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.n_steps = 0
         return self.seen("reset-"), {}
 
-    def step(self, action: np.ndarray) -> tuple:
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         self.n_steps += 1
         if self.n_steps == 2:
             self.lie()
@@ -161,11 +162,11 @@ WRONG = ("short", "empty", "long", "matrix", "number", "text", "complex", "objec
 REWARDS = ("reward-text", "reward-list", "reward-none")
 LIES = (*WRONG, *(f"reset-{name}" for name in WRONG), *REWARDS, "unreadable", "exit", "interrupt", "scribble", "fork")
 for fault in LIES:
-    gymnasium.register(f"Liar-{fault}-v0", Liar, kwargs={"fault": fault})
+    gymnasium.register(f"Liar-{fault}-v0", cast("Any", Liar), kwargs={"fault": fault})
 for fault in ("blind", "lame"):
-    gymnasium.register(f"Void-{fault}-v0", Void, kwargs={"fault": fault})
+    gymnasium.register(f"Void-{fault}-v0", cast("Any", Void), kwargs={"fault": fault})
 for fault in ("raise", "hang", "die"):
-    gymnasium.register(f"Broken-{fault}-v0", Broken, kwargs={"fault": fault})
+    gymnasium.register(f"Broken-{fault}-v0", cast("Any", Broken), kwargs={"fault": fault})
 FAULTS = ("litter", "raise", "hang", "die", "making", "asking", "dying", "unmakable", *RECORDING)
 for fault in (*FAULTS, "nan", "inf", "-inf", "overflow", "observation", ""):
-    gymnasium.register(f"Strange{fault.title()}-v0", Strange, kwargs={"fault": fault})
+    gymnasium.register(f"Strange{fault.title()}-v0", cast("Any", Strange), kwargs={"fault": fault})

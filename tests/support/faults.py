@@ -42,7 +42,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 def children(parent: int | str = "self") -> list[int]:
     """Processes that a process has started and not waited for."""
-    found = []
+    found: list[Any] = []
     for task in Path(f"/proc/{parent}/task").iterdir():
         with suppress(OSError):  # the thread has ended
             found += map(int, (task / "children").read_text().split())
@@ -67,7 +67,7 @@ def answer(*arguments: object, **options: Any) -> tuple[int, str]:
 
 def processes_with(mark: str) -> list[int]:
     """Processes that have a mark in their environment: all that a command has started, whatever became of it."""
-    found = []
+    found: list[Any] = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
@@ -80,7 +80,7 @@ def processes_with(mark: str) -> list[int]:
 
 def session(leader: int) -> list[int]:
     """Processes of a session that are not dead."""
-    found = []
+    found: list[Any] = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:

@@ -3,6 +3,7 @@
 Requests come as JSON lines: {"start": function, "arguments": [...], "fault": [folder, n, kind] or null} is answered by
 a process id, {"wait": id} by its exit code: 0, 2 for an EvergaitError (kept in FOLDER.error), 3 for any other.
 """
+# mypy: disable-error-code="operator, type-arg"
 
 import ctypes
 import json

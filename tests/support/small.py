@@ -1,5 +1,7 @@
 """Small things to train and to simulate."""
 
+from typing import Any
+
 import numpy as np
 
 from evergait.config import Config, Evaluation
@@ -33,9 +35,9 @@ method = "naive"
     return text + ('\n[conditions.replay]\nmethod = { name = "replay", budget = 2 }\n' if replay else "")
 
 
-def tiny_config(**changes: object) -> Config:
+def tiny_config(**changes: Any) -> Config:
     """Two cheap tasks, a few generations: trains in about a second."""
-    settings = {
+    settings: dict[str, Any] = {
         "stream": ("InvertedPendulum-v5", "Reacher-v5"),
         "generations": 4,
         "pairs": 6,
@@ -54,11 +56,11 @@ def every_method(**replay: int) -> list[Method]:
     return [from_data(Method, {"name": name, **options[name]}, "method") for name in names]
 
 
-def tiny_request(task: str = "InvertedPendulum-v5", n_rows: int = 50, **changes: object) -> Episodes:
+def tiny_request(task: str = "InvertedPendulum-v5", n_rows: int = 50, **changes: Any) -> Episodes:
     """Rows of mirrored candidates of a fresh policy."""
     policy = Policy.build(PolicyConfig(input_width=8, hidden=(8,)), [parse_task(task)])
     rows = np.arange(n_rows, dtype=np.uint32)
-    values = {
+    values: dict[str, Any] = {
         "task": parse_task(task),
         "network": policy.network(parse_task(task)),
         "theta": policy.initial(seed=1),
@@ -69,4 +71,4 @@ def tiny_request(task: str = "InvertedPendulum-v5", n_rows: int = 50, **changes:
         "seed": 100 + rows,
         **changes,
     }
-    return Episodes(**values)  # type: ignore[arg-type]
+    return Episodes(**values)

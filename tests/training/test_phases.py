@@ -1,4 +1,5 @@
 """Names of phases are promises: what was trained before must be found again by the same settings."""
+# mypy: disable-error-code="attr-defined"
 
 from dataclasses import dataclass, replace
 from typing import Any

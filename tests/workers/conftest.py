@@ -2,6 +2,7 @@
 
 And commands in processes of their own, with clusters of their own.
 """
+# mypy: disable-error-code="arg-type, no-untyped-call"
 
 import os
 import secrets

@@ -227,7 +227,7 @@ def test_studies_run_on_a_cluster_one_phase_at_a_time_or_several(cluster: Any, t
     for name, jobs, kind in (("local", 1, LOCAL), ("one", 1, None), ("two", 2, None)):
         cluster.free()
         workers = kind or Ray(address=cluster.address)
-        choices = {"jobs": jobs, "threads": 1, "workers": workers, "artifacts": False}
+        choices: dict[str, Any] = {"jobs": jobs, "threads": 1, "workers": workers, "artifacts": False}
         results = run_study(tmp_path / "s.toml", tmp_path / name, seeds=1, **choices)
         hashes.append([entry.run.theta_sha256 for entry in results.entries])
     assert hashes[0] == hashes[1] == hashes[2]

@@ -1,4 +1,5 @@
 """The network between two machines is cut, without a word to either: a namespace of the kernel is the other machine."""
+# mypy: disable-error-code="assignment"
 
 import os
 import shutil
