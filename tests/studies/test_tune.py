@@ -96,7 +96,7 @@ def test_a_hopeless_trial_is_pruned_and_trains_less(tiny: Path, tmp_path: Path) 
     best, _ = tune_search(search, out, 1, first)
     trials = read_json(out / "trials.json")["trials"]
     assert [trial["state"] for trial in trials] == ["complete"] * 4 + ["pruned"]
-    assert best.optimizer.learning_rate in USUAL  # type: ignore[attr-defined]
+    assert best.optimizer.learning_rate in USUAL
     assert tune_search(search, out, 1, first)[0] == best, "found again"
 
     def n_trained(rate: float) -> int:

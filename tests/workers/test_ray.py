@@ -194,7 +194,7 @@ def test_answers_that_nobody_needs_are_ignored(cluster: Any) -> None:
     workers = cluster.workers()
     future: Future[bytes] = Future()
     future.set_result(b"nonsense")
-    request = _Request(7, None, 0, Chunks(9, 1, 1), 9)
+    request = _Request(7, "planar", None, 0, Chunks(9, 1, 1), 9)
     workers._hear(Answer(Member(None), Chunk(0, 9), future), request)  # of an actor that was given up
     slow, chunk = workers.crew.ready[0], Chunk(0, 9, is_needed=False)
     slow.chunks.append(chunk)
