@@ -9,7 +9,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 UPGRADE ?= --upgrade
 # Not wandb: it brings a beta package. `pip install evergait[wandb]` does, for those who want it.
-LOCKED := --extra hub --extra ray --extra tensorboard --extra tune --extra video --group dev --group docs
+LOCKED := --extra frame --extra hub --extra ray --extra tensorboard --extra tune --extra video --group dev --group docs
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find src native -type f -not -name '*.pyc')
 
 .PHONY: setup demo gates test prove docs wheel lock clean FORCE

@@ -145,7 +145,14 @@ def commands() -> str:
         "",
     ]
     for name in re.findall(r"^  (\w+) {2,}", listing, re.MULTILINE):
-        text += [f"## evergait {name}", "", "```text", _printed(name, "--help"), "```", ""]
+        text += [
+            f"## evergait {name}",
+            "",
+            "```text",
+            _printed(name, "--help-all" if name == "train" else "--help"),
+            "```",
+            "",
+        ]
     return "\n".join(text)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from evergait.commands.doctor import (
     PHASE_MEMORY,
     allowed_processors,
     available_memory,
+    check_environment,
     check_folder,
     check_threads,
     check_version,
@@ -82,6 +84,21 @@ def test_versions_are_compared_with_what_the_package_needs() -> None:
     assert check_version("gymnasium", "gymnasium[mujoco]>=1.4,<1.5").status == "ok"
     assert check_version("gymnasium", "gymnasium[mujoco]>=1.10").status == "missing"
     assert check_version("no-such-package", "no-such-package>=1").found == "not installed"
+
+
+def test_environments_of_another_python_and_of_everybody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = f"digest\n{tmp_path.resolve()} {platform.python_version()}\n"
+    (tmp_path / "venv").mkdir()
+    (tmp_path / "venv/locked").write_text(here)
+    assert check_environment(tmp_path / "venv", tmp_path)[0].status == "ok"
+    (tmp_path / "venv/locked").write_text(here.replace(platform.python_version(), "3.99.0"))
+    other = check_environment(tmp_path / "venv", tmp_path)[0]
+    assert (other.status, other.fix) == ("note", "make setup makes it again")
+    assert "3.99.0" in other.found
+    assert "venv" in check_environment(tmp_path, tmp_path)[0].fix
+    monkeypatch.setenv("https_proxy", "http://me:secret@proxy:3128")
+    assert "https by proxy:3128" in check_environment(tmp_path, tmp_path)[1].found
+    assert "secret" not in check_environment(tmp_path, tmp_path)[1].found
 
 
 def test_folders_that_cannot_be_written(tmp_path: Path) -> None:

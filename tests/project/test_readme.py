@@ -58,14 +58,3 @@ def test_first_screen_has_the_two_commands_and_a_picture() -> None:
     assert "make test" in first
     (picture,) = re.findall(r"!\[[^]]*\]\(([^)]+)\)", first)
     assert (ROOT / picture).exists()
-
-
-PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_links_lead_somewhere(path: str) -> None:
-    text = re.sub(r"```.*?```", "", (ROOT / path).read_text(), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#]+)\)", text):
-        if "://" not in target:
-            assert ((ROOT / path).parent / target).exists(), target

@@ -23,6 +23,8 @@ from evergait.workers import WorkersChoice
 
 Shell = Literal["bash", "zsh", "fish"]
 STUDY = ("run", "plan", "status")
+HELP = {"train": "--help-all"}
+"""How a command is asked for all of its flags, if its help is short."""
 STARTS = {"bash": ".bashrc", "zsh": ".zshrc"}
 """Files that a shell reads when it starts; fish finds its script by itself."""
 LOAD = {
@@ -74,7 +76,7 @@ def offered_flags() -> dict[str, list[str]]:
     names = re.findall(r"^  (\w+) {2,}", printed(["--help"]), re.MULTILINE)
     asked = [[name] for name in names if name != "study"] + [["study", part] for part in STUDY]
     with ThreadPoolExecutor(4) as pool:
-        texts = list(pool.map(printed, ([*command, "--help"] for command in asked)))
+        texts = list(pool.map(printed, ([*command, HELP.get(command[0], "--help")] for command in asked)))
     found: dict[str, set[str]] = {name: set() for name in names}
     for command, text in zip(asked, texts, strict=True):
         found[command[0]].update(re.findall(r"(?<![\w.-])--[a-z][\w.-]*", text))

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
@@ -57,6 +58,7 @@ class Doctor:
             within(self.threads, 1, MOST_THREADS, "threads")
         findings = [
             *check_versions(),
+            *check_environment(),
             *check_threads(self.threads or default_threads()),
             *check_memory(),
             *check_folders(self.folder),
@@ -80,6 +82,21 @@ def check_versions() -> list[Finding]:
         if wanted.name in DECISIVE and "extra" not in str(wanted.marker or ""):
             found.append(check_version(wanted.name, line.partition(";")[0].strip()))
     return found
+
+
+def check_environment(prefix: Path = Path(sys.prefix), base: Path = Path(sys.base_prefix)) -> list[Finding]:
+    """Where packages are, whether `make setup` would make that again, and by which proxy more would be fetched."""
+    finding = Finding("environment", str(prefix))
+    stamp = prefix / "locked"  # scripts/setup.py writes it: the lock's digest, and the Python
+    made_by = stamp.read_text().splitlines()[1:2] if stamp.is_file() else []
+    if made_by and made_by[0] != f"{base.resolve()} {platform.python_version()}":
+        finding = Finding("environment", f"{prefix}, made by {made_by[0]}", "note", "make setup makes it again")
+    elif prefix == base:
+        fix = "python3 -m venv .venv && . .venv/bin/activate keeps packages of projects apart"
+        finding = Finding("environment", f"{prefix}, shared by all projects", "note", fix)
+    proxies = {kind: address.rpartition("@")[2] for kind, address in urllib.request.getproxies().items()}
+    words = ", ".join(f"{kind} by {address}" for kind, address in sorted(proxies.items()) if kind != "no")
+    return [finding, Finding("proxy", words or "none; HTTPS_PROXY names one")]
 
 
 def check_version(name: str, wanted: str) -> Finding:
@@ -218,7 +235,7 @@ def check_tools() -> list[Finding]:
     fix = "" if compiler else "apt-get install g++ (only to build from source)"
     found = [Finding("compiler", compiler or "none", "ok" if compiler else "note", fix)]
     extras = (("ray", "ray"), ("tensorboardX", "tensorboard"), ("wandb", "wandb"), ("optuna", "tune"))
-    for package, extra in (*extras, ("imageio-ffmpeg", "video")):
+    for package, extra in (*extras, ("imageio-ffmpeg", "video"), ("huggingface_hub", "hub")):
         try:
             found.append(Finding(package, metadata.version(package)))
         except metadata.PackageNotFoundError:
