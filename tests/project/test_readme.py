@@ -49,7 +49,7 @@ def test_python_example_works(folder: Path) -> None:
 @pytest.mark.parametrize("command", commands("console"))
 def test_long_commands_have_real_flags(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    assert parse(shlex.split(command)[1:])
+    assert parse(shlex.split(command, comments=True)[1:])
 
 
 def test_first_screen_has_the_two_commands_and_a_picture() -> None:
