@@ -20,6 +20,7 @@ from evergait.live.lab import SAMPLE
 from evergait.live.watch.answers import Answers, read_curve
 from evergait.live.watch.server import Server
 from evergait.live.watch.trainings import find_trainings
+from evergait.store.pack import unpack
 from evergait.store.phases import PhaseFolder, PhaseStore
 from report.test_browser import until
 
@@ -29,6 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished study."""
     path = tmp_path_factory.mktemp("watched") / "study"
     shutil.copytree(SAMPLE, path)
+    unpack(path / "phases")
     return path
 
 
@@ -147,6 +149,7 @@ def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
 def many(path: Path, n_phases: int) -> Path:
     """A study with so many finished phases."""
     shutil.copytree(SAMPLE, path)
+    unpack(path / "phases")
     described = read_json(path / "study.json")
     cell = described["cells"][0]
     names = [f"{i:024x}" for i in range(n_phases)]
@@ -181,6 +184,7 @@ def test_the_page_shows_it_and_hostile_names_do_nothing(tmp_path: Path, browser:
     evil = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
     study = tmp_path / "study"
     shutil.copytree(SAMPLE, study)
+    unpack(study / "phases")
     described = read_json(study / "study.json")
     described["title"] = evil
     described["cells"][1]["condition"] = evil
