@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from evergait.core.errors import EvergaitError
-from evergait.core.files import make_own_folder, remove_leftovers, write_atomically
+from evergait.core.files import make_own_folder, remove_leftovers
 from evergait.store.archive import LEDGERS, POLICIES, TEXTS, open_archive, write_archive
 from evergait.store.phases import PARTS, PhaseStore
 
@@ -52,11 +52,9 @@ def unpack(root: Path) -> int:
     archive = open_archive(make_own_folder(root))
     if archive is None:
         raise EvergaitError(f"{root}: has no {LEDGERS}; nothing is packed there")
+    store = PhaseStore(root)
     for name in archive.phases:
-        folder = make_own_folder(root / name)
-        for part in (*PARTS, "progress.json"):  # which is what makes it done, and so comes last
-            if archive.has(name, part):
-                write_atomically(folder / part, archive.read(name, part))
+        store.folder(name).copy_to(root / name)
     for file in (LEDGERS, POLICIES):
         (root / file).unlink(missing_ok=True)
     return len(archive.phases)

@@ -76,6 +76,13 @@ class PhaseFolder:
         """A file of the phase."""
         return self.archive.read(self.name, part) if self.archive else read_bytes(self.path / part, limit)
 
+    def copy_to(self, path: Path) -> None:
+        """The files of a finished phase as a folder; what makes it done comes last."""
+        make_own_folder(path)
+        for part in (*PARTS, "progress.json"):
+            if self._has(part):
+                write_atomically(path / part, self.read(part))
+
     @property
     def name(self) -> str:
         """The phase's hash."""

@@ -54,10 +54,10 @@ def pack(run: Run, folder: Path, name: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     config = read_bytes(run.path / "config.toml")
     write_atomically(folder / "config.toml", config)
-    names = [phase.path.name for phase in run.phases]
+    names = [phase.name for phase in run.phases]
     write_json(folder / "run.json", {"phases": names, "store": "phases", "config": sha256(config)})
     for phase in run.phases:
-        copy(phase.path, folder / "phases" / phase.path.name)
+        phase.copy_to(folder / "phases" / phase.name)
     state = run.state()
     export_policy(folder / "policy.safetensors", run.policy, state.theta, state.statistics)
     write_atomically(folder / "README.md", card(run, name).encode())
