@@ -74,7 +74,12 @@ class PhaseFolder:
 
     def read(self, part: str, limit: int = LIMIT) -> bytes:
         """A file of the phase."""
-        return self.archive.read(self.name, part) if self.archive else read_bytes(self.path / part, limit)
+        if self.archive is None:
+            return read_bytes(self.path / part, limit)
+        content = self.archive.read(self.name, part)
+        if len(content) > limit:
+            raise EvergaitError(f"{self._where(part)}: has {len(content)} bytes; at most {limit} are read")
+        return content
 
     def copy_to(self, path: Path) -> None:
         """The files of a finished phase as a folder; what makes it done comes last."""
