@@ -62,7 +62,10 @@ def test_the_newcomers_commands_work(page: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", PYTHON)
 def test_python_works_from_top_to_bottom(page: str, tmp_path: Path) -> None:
     assert len(blocks(page, "python")) >= 2
-    (tmp_path / "page.py").write_text("\n".join(blocks(page, "python")))
+    for block in blocks(page, "python"):
+        named = re.match(r"# (\w+\.py)\n", block)
+        with (tmp_path / (named[1] if named else "page.py")).open("a") as file:
+            file.write(block + "\n")
     done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -90,7 +90,7 @@ def test_a_packed_run_needs_nothing_outside(run: Run, tmp_path: Path) -> None:
 
 def test_up_to_a_hub_and_back(run: Run, tmp_path: Path, zoo: Callable[..., str]) -> None:
     with hub(tmp_path / "hub") as server:
-        assert zoo(server.address, "someone/tiny", "--upload", run.path) == ""
+        assert zoo(server.address, "someone/tiny", "--upload", run.path, "--store", run.phases[0].path.parent) == ""
         there = tmp_path / "hub/someone/tiny"
         assert {path.name for path in there.iterdir()} == {
             *("README.md", "config.toml", "phases", "policy.safetensors", "run.json")

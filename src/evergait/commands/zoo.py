@@ -23,6 +23,8 @@ class Zoo:
     """Folder to put it in; without it, its card is printed."""
     upload: Path | None = None
     """Folder of a run of yours, to be put on the hub as owner/name."""
+    store: Path | None = None
+    """Where the phases of the run to upload are, if outside its folder."""
     private: bool = False
     """Make the hub's repository a private one."""
     revision: str = "main"
@@ -38,7 +40,7 @@ class Zoo:
         on_hub = "/" in self.name
         if self.upload:
             require(on_hub, "name", self.name, "owner/name, to upload to")
-            address = upload(Run.load(self.upload), self.name, self.private)
+            address = upload(Run.load(self.upload, self.store), self.name, self.private)
             console.print(f"Uploaded {self.upload} to {address}.", markup=False, soft_wrap=True)
             return 0
         if self.out is None:
