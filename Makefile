@@ -41,7 +41,7 @@ test: gates
 prove: setup
 	echo '{}' > docs/reliability.json
 	$(BIN)/pytest -m prove -s
-	$(BIN)/python benchmarks/reliability.py
+	$(BIN)/python scripts/reliability.py
 
 docs: setup
 	COLUMNS=100 $(BIN)/python scripts/site.py

@@ -60,7 +60,7 @@ def test_show_as_json(trained: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert shown["done"] is True
     assert [stage["task"] for stage in shown["stages"]] == ["InvertedPendulum-v5", "Reacher-v5"]
     assert shown["metrics"] == run.metrics.summary()
-    assert shown["normaliser"]["source"]
+    assert shown["scale"]["source"]
 
 
 def test_show_for_people(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:

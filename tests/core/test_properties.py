@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from evergait.es.shaping import SHAPINGS, shape
+from evergait.paper.study import hat_scale
 from evergait.policy import Policy, PolicyConfig
-from evergait.scores.metrics import Metrics, Normaliser
+from evergait.scores.metrics import Metrics
 from evergait.store.ledger import Ledger, Record, header_line, parse_ledger, record_line
 from evergait.store.phases import PhaseStore
 from evergait.tasks import Task
@@ -110,8 +111,8 @@ def test_measures_do_not_depend_on_units_or_on_the_order_of_episodes(ledgers: li
         for ledger in ledgers
     ]
     best = {"A": 10.0, "B": 300.0, "C": 7.0}
-    one = Metrics(ledgers, Normaliser(best, ""))
-    two = Metrics(other, Normaliser({task: factor * value for task, value in best.items()}, ""))
+    one = Metrics(ledgers, hat_scale("", best, tuple(best)))
+    two = Metrics(other, hat_scale("", {task: factor * value for task, value in best.items()}, tuple(best)))
     for name, value in one.summary().items():
         assert two.summary()[name] == pytest.approx(value, rel=1e-9, abs=1e-6)
     matrix = one.matrix()

@@ -29,7 +29,7 @@ def test_where_the_time_goes() -> None:
     missing = [name for name in ("perf", "valgrind", "addr2line", "objdump") if not shutil.which(name)]
     if missing:
         pytest.skip(f"needs {', '.join(missing)}")
-    subprocess.run([sys.executable, str(ROOT / "benchmarks" / "profile.py")], check=True)
+    subprocess.run([sys.executable, str(ROOT / "benchmarks" / "training_profile.py")], check=True)
 
 
 def describe(folder: Path, name: str) -> list[str]:

@@ -1,75 +1,138 @@
-"""Verdicts follow the rules that docs/reproduction.md wrote down before anything was trained."""
+"""The paper's numbers stand beside ours, its claims are decided by intervals, and neither appears anywhere else."""
 
-import statistics
+from dataclasses import replace
+from pathlib import Path
 
-import numpy as np
-import pytest
-
-from evergait.analysis.gather import Values
-from evergait.core.arrays import Float64
-from evergait.paper.claims import Claim, Rule, at_least, at_most, within
-from evergait.scores.stats import seeds_interval, smallest_effect
-
-
-@pytest.mark.parametrize(
-    ("rule", "estimate", "low", "high", "verdict"),
-    [
-        (at_least(0.1), 0.3, 0.1, 0.5, "holds"),
-        (at_least(0.1), 0.1, 0.01, 0.2, "holds"),
-        (at_least(0.1), 0.09, 0.01, 0.2, "undecided"),  # surely positive, but perhaps too small to count
-        (at_least(0.1), 0.05, 0.02, 0.08, "does not hold"),  # surely positive and surely too small
-        (at_least(0.1), 0.1, -0.1, 0.3, "undecided"),
-        (at_least(0.1), -0.1, -0.2, 0.0, "does not hold"),
-        (at_most(-0.1), -0.5, -0.7, -0.3, "holds"),
-        (at_most(-0.1), -0.05, -0.3, 0.2, "undecided"),
-        (at_most(-0.1), 0.1, -0.05, 0.3, "does not hold"),
-        (within(0.1), 0.0, -0.1, 0.1, "holds"),
-        (within(0.1), 0.0, -0.2, 0.1, "undecided"),
-        (within(0.1), -0.4, -0.6, -0.2, "does not hold"),
-    ],
-)
-def test_rules(rule: Rule, estimate: float, low: float, high: float, verdict: str) -> None:
-    assert rule.decide(estimate, low, high) == verdict
+from evergait.paper.claims import claims_table, study_claims
+from evergait.paper.numbers import paper_extrema, paper_multi_task, paper_single_task
+from evergait.paper.roles import find_roles, reference_condition
+from evergait.paper.study import analyse
+from evergait.paper.tables import all_tables
+from evergait.store.ledger import Ledger, Record
+from evergait.studies.base import read_study
+from evergait.studies.cells import study_cells
+from evergait.studies.results import Entry, Results
 
 
-def values(rows: object) -> Values:
-    """Of as many seeds and orders as there are rows and columns."""
-    array: Float64 = np.array(rows, np.float64)
-    return Values(tuple(range(len(array))), tuple(map(str, range(array.shape[1]))), array)
+def ledger(stage: int, learning: tuple[str, ...], returns: dict[str, list[float]]) -> Ledger:
+    n = len(next(iter(returns.values())))
+    records = tuple(
+        Record(10 * i, {t: [v[i]] for t, v in returns.items()}, {t: [1] for t in returns}, {}) for i in range(n)
+    )
+    return Ledger(stage, learning, tuple(returns), {t: [0.0] for t in returns}, records)
 
 
-def test_a_whole_seed_is_one_observation() -> None:
-    once, six_times = values([[0.1], [0.2], [0.6]]), values([[0.1] * 6, [0.2] * 6, [0.6] * 6])
-    assert seeds_interval(once.values) == pytest.approx(seeds_interval(six_times.values))
-    low, high = seeds_interval(once.values) or (0, 0)
-    error = statistics.stdev([0.1, 0.2, 0.6]) / 3**0.5
-    assert (high - low) / 2 == pytest.approx(4.303 * error, rel=1e-3)  # Student's t with two degrees of freedom
-    assert smallest_effect(once.values) == pytest.approx((4.303 + 1.886) * error, rel=1e-3)
+class FakeRun:
+    """A run made of ledgers."""
+
+    def __init__(self, config: object, ledgers: tuple[Ledger, ...]) -> None:
+        self.config, self.ledgers, self.ledger, self.is_done = config, ledgers, ledgers[-1], True
+        self.phases: tuple[object, ...] = ()
 
 
-def test_of_several_parts_the_least_decides() -> None:
-    strong, none = values([[0.5], [0.51], [0.52]]), values([[0.0], [0.01], [-0.01]])
-    claims = [Claim(3, "", "", parts, at_least(0.05)) for parts in ((strong,), (strong, none), (none, strong))]
-    assert [claim.verdict for claim in claims] == ["holds", "does not hold", "does not hold"]
-    assert claims[1].estimate == pytest.approx(0.0)
+def paper_results() -> Results:
+    """The paper's own numbers as if we had measured them: ledgers whose extrema are its tables."""
+    published = {(r["condition"], r["order"], int(r["step"]), r["task"]): r for r in paper_extrema()}
+    multi = {row["output_head"]: row for row in paper_multi_task()}
+    entries = []
+    for cell in study_cells(read_study("paper")):
+        tasks = cell.config.stream
+        ledgers = []
+        for i, phase in enumerate(cell.phases):
+            learning = tuple(task.name for task in phase.stage.tasks)
+            returns = {t: [0.0, 0.0] for t in cell.config.tasks}
+            for task in tasks[: i + 1] if len(learning) == 1 else tasks:
+                if cell.condition == "single":
+                    returns[task] = [0.0, paper_single_task()[task]]
+                elif len(learning) > 1:
+                    returns[task] = [0.0, float(multi[cell.config.policy.heads][task.removesuffix("-v5")])]
+                else:
+                    row = published[cell.condition, cell.order, i + 1, task.removesuffix("-v5")]
+                    ends = [float(row["max_return"]), float(row["min_return"])]
+                    returns[task] = ends if i else ends[::-1]  # a first phase ends at its best
+            ledgers.append(ledger(i, learning, returns))
+        entries.append(Entry(cell.condition, cell.order, cell.seed, FakeRun(cell.config, tuple(ledgers))))  # type: ignore[arg-type]
+    return Results("paper", Path("/nowhere"), tuple(entries), scores="paper")
 
 
-def test_a_seed_alone_may_speak_against_what_all_of_them_say() -> None:
-    mixed = values([[0.5, 0.5], [0.6, 0.4], [0.5, -0.7], [0.6, 0.5]])
-    assert Claim(2, "", "", (mixed,), at_least(0.1)).n_against == 1  # by the mean over its orders
-    assert Claim(1, "", "", (mixed,), at_most(-0.1)).n_against == 3
-    assert Claim(5, "", "", (mixed,), within(0.1)).n_against == 3
+def test_every_published_number_is_beside_ours() -> None:
+    results = paper_results()
+    tables = {table.name: table for table in all_tables(analyse(results))}
+    n_compared = 0
+    for name in ("single-task", "multi-task", "extrema-shared", "extrema-replay-192", "extrema-distinct"):
+        for row in tables[name].rows:
+            n_compared += 1
+            differences = [v for c, v in zip(tables[name].columns, row, strict=True) if "difference" in c]
+            assert differences
+            assert all(value == 0 for value in differences), (name, row)
+    assert n_compared == 3 + 6 + 3 * 36
+    assert [row[0] for row in tables["extrema-budgets"].rows[::6]] == ["replay-12", "replay-192", "replay-288"]
+    roles = find_roles(analyse(results))
+    assert roles.middle_replay == "replay-192"
+    assert roles.multitask == ("multitask-shared", "multitask-separate")
+    twice = (*results.entries, *(replace(e, condition="other") for e in results.entries if e.condition == "replay-12"))
+    assert find_roles(analyse(replace(results, entries=twice))).replay == roles.replay  # no budget of its own
 
 
-def test_two_seeds_decide_nothing_and_no_part_is_no_measurement() -> None:
-    two = Claim(1, "", "", (values([[0.5], [0.5]]),), at_least(0.1))
-    assert (two.verdict, two.n_seeds) == ("undecided", 2)
-    assert Claim(1, "", "", (), at_least(0.1)).verdict == "not measured"
+def test_published_numbers_ship() -> None:
+    assert paper_single_task() == {"Hopper-v5": 3511.92, "Swimmer-v5": 362.21, "Walker2d-v5": 4680.66}
+    assert len(paper_multi_task()) == 2
+    names = {"shared", "replay-12", "replay-192", "replay-288", "distinct"}
+    assert {row["condition"] for row in paper_extrema()} == names
 
 
-@pytest.mark.parametrize("n", [3, 10])
-def test_the_interval_covers_the_mean_19_times_in_20(n: int) -> None:
-    generator = np.random.default_rng(0)
-    intervals = [seeds_interval(generator.normal(1.0, 0.3, size=(n, 1))) or (0, 0) for _ in range(400)]
-    covered = np.mean([low < 1 < high for low, high in intervals])
-    assert 0.92 < covered < 0.98
+def test_claims_of_the_paper_appear_only_in_its_study() -> None:
+    results = paper_results()
+    assert len(study_claims(analyse(results))) == 6
+    other = analyse(replace(results, scores=""))
+    assert not study_claims(other)
+    assert "claims" not in [table.name for table in all_tables(other)]
+    columns = [column for table in all_tables(other) for column in table.columns]
+    assert not [column for column in columns if "paper" in column]
+    assert other.scale.name == "score"
+    assert analyse(results).scale.name == "R̂"
+
+
+def test_claims_need_three_seeds() -> None:
+    one = paper_results()
+    assert {claim.verdict for claim in study_claims(analyse(one))} == {"undecided"}
+    three = analyse(replace(one, entries=tuple(replace(e, seed=s) for s in range(3) for e in one.entries)))
+    claims = study_claims(three)
+    assert "undecided" not in [claim.verdict for claim in claims]
+    assert claims[0].verdict == "holds"
+    assert reference_condition(one.entries[-1].run.config) == ""
+    assert len(claims_table(three).rows) == 6
+
+
+def test_claim_three_looks_at_plasticity_and_claim_six_at_transfer_itself() -> None:
+    claims = {claim.number: claim for claim in study_claims(analyse(paper_results()))}
+    assert len(claims[3].parts) == 3
+    assert "Int at later positions of replay-288 minus replay-192" in claims[3].statistic
+    assert len(claims[6].parts) == 4  # towards Swimmer, and its lead, without replay and with it
+    assert claims[6].statistic.endswith("in shared and replay-192")
+
+
+def test_claim_four_compares_policies_that_differ_in_heads_alone() -> None:
+    results = paper_results()
+
+    def normalised(entry: Entry) -> Entry:
+        if entry.condition != "distinct":
+            return entry
+        config = replace(entry.run.config, policy=replace(entry.run.config.policy, normalise=True))
+        return replace(entry, run=FakeRun(config, entry.run.ledgers))  # type: ignore[arg-type]
+
+    other = replace(results, entries=tuple(map(normalised, results.entries)))
+    assert find_roles(analyse(results)).distinct == "distinct"
+    assert find_roles(analyse(other)).distinct == ""
+    assert study_claims(analyse(other))[3].verdict == "not measured"
+
+
+def test_distinct_heads_have_an_r_star_of_their_own_and_sources_are_not_mixed() -> None:
+    results = paper_results()
+    scales = analyse(results).scales
+    assert scales["distinct"].one["Hopper-v5"] != scales["shared"].one["Hopper-v5"]
+    assert scales["shared"].one["Hopper-v5"] == paper_single_task()["Hopper-v5"]  # the single-task phase's last
+    incomplete = tuple(e for e in results.entries if not (e.condition == "single" and e.order == "Swimmer"))
+    incomplete = tuple(e for e in incomplete if not e.order.startswith("Swimmer >"))
+    told = analyse(replace(results, entries=incomplete)).scales
+    assert {scale.source for scale in told.values()} == {"the paper's single-task runs"}

@@ -7,9 +7,10 @@ import pytest
 
 from evergait.figures.ranges import ranges_figures
 from evergait.paper.distance import distance, published, worst_share
+from evergait.paper.numbers import paper_extrema, paper_single_task
 from evergait.paper.ranges import ranges_table, study_ranges
-from evergait.scores.metrics import Metrics, Normaliser
-from evergait.scores.reference import paper_extrema, paper_single_task
+from evergait.paper.study import hat_scale
+from evergait.scores.metrics import Metrics
 from evergait.store.ledger import Ledger, Record
 from evergait.studies.folder import load_results
 
@@ -31,14 +32,14 @@ def test_the_papers_own_numbers_have_no_distance_to_themselves() -> None:
     for stage in range(3):
         extrema = [paper.get((stage, task), (0.0, 0.0)) for task in TASKS]
         ledgers.append(ledger(stage, *zip(*extrema, strict=True)))
-    metrics = Metrics(ledgers, Normaliser(paper_single_task(), ""))
+    metrics = Metrics(ledgers, hat_scale("", paper_single_task(), TASKS))
     assert distance(metrics, paper) == pytest.approx(0.0)
     hopper = paper[0, "Hopper-v5"][1]
     assert worst_share(metrics, 0, 2) == pytest.approx(paper[2, "Hopper-v5"][0] / hopper)
     off = [replace(ledgers[0], records=(*ledgers[0].records, replace(ledgers[0].records[0], generation=9)))]
-    assert distance(Metrics([*off, *ledgers[1:]], metrics.normaliser), paper) == pytest.approx(0.0)
+    assert distance(Metrics([*off, *ledgers[1:]], metrics.scale), paper) == pytest.approx(0.0)
     shifted = ledger(0, (paper[0, "Hopper-v5"][0], 0, 0), (hopper + 351.192, 0, 0))
-    moved = distance(Metrics([shifted, *ledgers[1:]], metrics.normaliser), paper)
+    moved = distance(Metrics([shifted, *ledgers[1:]], metrics.scale), paper)
     kept = [paper[stage, "Hopper-v5"][0] * (1 / hopper - 1 / (hopper + 351.192)) for stage in (1, 2)]
     assert moved == pytest.approx((0.1 + sum(kept)) / 3 / 3, rel=1e-3)  # R* of Hopper is 3511.92
 

@@ -1,7 +1,5 @@
 """The results that come with the repository are what they say, and a study started here finds them done."""
 
-import importlib.util
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,15 +49,3 @@ def test_the_tuned_preset_is_what_the_study_tried() -> None:
     for cell in cells:
         config = replace(preset("tuned"), stream=cell.config.stream, seed=cell.seed)
         assert [phase.name for phase in plan_phases(config)] == [phase.name for phase in cell.phases]
-
-
-def test_the_page_of_methods_says_what_the_ledgers_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    spec = importlib.util.spec_from_file_location("methods_page", RESULTS.parent / "benchmarks" / "methods.py")
-    assert spec
-    assert spec.loader
-    page = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(page)
-    text = (RESULTS.parent / "docs" / "methods.md").read_text()
-    for name, block in page.parts({name: page.load(name) for name in page.STUDIES}).items():
-        assert page.filled(text, name, block) == text, name

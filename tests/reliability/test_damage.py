@@ -15,7 +15,8 @@ from evergait.commands.studying import run_study
 from evergait.config import Config
 from evergait.core.errors import EvergaitError
 from evergait.core.files import sha256, write_json
-from evergait.figures.artifacts import all_tables
+from evergait.paper.study import analyse
+from evergait.paper.tables import all_tables
 from evergait.studies.folder import load_results
 from evergait.studies.status import study_status
 from evergait.training.observer import Observer, Position
@@ -30,14 +31,14 @@ def look_at_run(folder: Path) -> object:
     states = [run.state(stage) for stage in range(len(run.phases))]
     tensors = [{name: sha256(tensor.tobytes()) for name, tensor in state.tensors().items()} for state in states]
     identities = [phase.identity() for phase in run.phases]
-    told = [describe(run), tensors, [state.metadata() for state in states], identities]
+    told = [describe(run, run.metrics), tensors, [state.metadata() for state in states], identities]
     return json.dumps(told, sort_keys=True), run.config
 
 
 def look_at_study(folder: Path) -> object:
     """Likewise, of a study."""
     results = load_results(folder)
-    tables = [table.to_csv() for table in all_tables(results)]
+    tables = [table.to_csv() for table in all_tables(analyse(results))]
     return tables, results.title, results.description, [entry.run.config for entry in results.entries]
 
 

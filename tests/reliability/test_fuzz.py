@@ -33,6 +33,7 @@ from evergait.core.files import (
     write_tensors,
 )
 from evergait.figures.plane import plane_figure
+from evergait.paper.study import analyse
 from evergait.policy import Policy, PolicyConfig
 from evergait.report.gait import moments, recorder
 from evergait.report.html import still
@@ -117,6 +118,8 @@ def plane_target(scratch: Path) -> Target:
     shutil.copytree(scratch / "v1" / "study", folder)  # finished single-task runs of two tasks, and a stream of both
     results = load_results(folder)
     tasks = [entry.run.config.stream[0] for entry in results.entries if entry.condition == "single"]
+    analysis = analyse(results)
+    assert analysis.scale.is_share
     plane_data(results, threads=1)
     good, content = read_json(folder / "plane.json"), (folder / "plane.json").read_bytes()
     assert plane_data(results, measure=False) == good
@@ -124,8 +127,8 @@ def plane_target(scratch: Path) -> Target:
     def load(path: Path) -> None:
         path.replace(folder / "plane.json")
         if isinstance(plane_data(results, measure=False), dict):
-            plane_figure(results, measure=False)
-        shown = sketch(read_json(folder / "plane.json"), tasks)
+            plane_figure(analysis, measure=False)
+        shown = sketch(read_json(folder / "plane.json"), tasks, analysis.scale)
         json.dumps(shown.data, allow_nan=False)
         drawn = "".join(panel.picture.partition(">")[2] for panel in shown.panels)
         assert "nan" not in drawn

@@ -25,6 +25,7 @@ from evergait.cli import main
 from evergait.core.errors import EvergaitError
 from evergait.core.files import canonical_json, read_json, read_tensors, sha256, write_json, write_tensors
 from evergait.figures.artifacts import write_artifacts
+from evergait.paper.study import analyse
 from evergait.report.gait import moments, recorder
 from evergait.store.phases import PhaseFolder, identity_hash
 from evergait.studies.folder import load_results
@@ -278,7 +279,7 @@ def test_links_in_place_of_a_studys_folders_are_not_followed(trained: Path, tmp_
     for name in ("tables", "figures"):
         (tmp_path / name).symlink_to(outside)
         with pytest.raises(EvergaitError, match=f"{name}: is a link"):
-            write_artifacts(results, tmp_path)
+            write_artifacts(analyse(results), tmp_path)
         (tmp_path / name).unlink()
     (tmp_path / "gaits").symlink_to(outside)
     with pytest.raises(EvergaitError, match="gaits: is a link"):

@@ -8,7 +8,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def test_the_table_is_what_was_measured_and_nothing_is_lost() -> None:
-    spec = importlib.util.spec_from_file_location("reliability", ROOT / "benchmarks" / "reliability.py")
+    spec = importlib.util.spec_from_file_location("reliability", ROOT / "scripts" / "reliability.py")
     assert spec
     assert spec.loader
     script = importlib.util.module_from_spec(spec)

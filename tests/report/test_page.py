@@ -15,13 +15,14 @@ from small import tiny_study
 from synthetic import EPISODES, forgetting, make_config, make_study, write_foreign_phase, write_run
 
 from evergait.analysis.curves import panel
-from evergait.analysis.groups import group_entries
 from evergait.analysis.plane import plane_data
+from evergait.analysis.ranking import number, percent, standings
 from evergait.analysis.transfer import interference_by_order
 from evergait.commands.reporting import write_report
 from evergait.commands.studying import run_study
 from evergait.core.versions import in_words, versions
-from evergait.figures.artifacts import all_tables
+from evergait.paper.study import analyse
+from evergait.paper.tables import all_tables
 from evergait.report import html, redo
 from evergait.report.catalogue import Catalogue
 from evergait.store.phases import PhaseStore
@@ -88,17 +89,20 @@ def test_cached_gaits_are_plain_json_and_a_damaged_one_is_recorded_again(study: 
     assert {file.suffix for file in files} == {".json"}
     before = files[0].read_bytes()
     files[0].write_bytes(before[:40])
-    assert write_report(study, report).read_text() == html.render_report(study, None)
+    assert write_report(study, report).read_text() == html.render_report(analyse(study), None)
     assert files[0].read_bytes() == before
 
 
 def test_sentences_have_the_measured_numbers(study: Results, report: Path) -> None:
     text = report.read_text()
-    assert "<h1>replay kept 90\u00a0% of what it had learnt, naive 10\u00a0%</h1>" in text
-    groups = group_entries(study)
-    assert [len(group.entries) for group in groups] == [2, 2, 2, 2]
+    best, worst = standings(analyse(study))
+    words = [number(standing.final.estimate) for standing in (best, worst)]
+    assert f"<h1>replay ended highest, with a mean score of {words[0]}; naive lowest, with {words[1]}</h1>" in text
+    assert [percent(standing.kept) for standing in (best, worst)] == ["90\u00a0%", "8\u00a0%"]
+    assert "kept 90\u00a0% of what it had learnt" in text
     assert "2 orders, 2 seeds" in text
-    assert "<p>Sequential ES without replay forgets: <b>undecided</b></p>" in text
+    assert "Adds budget evaluations on earlier tasks to every generation (budget 2)" in text
+    assert "The paper's claims" not in text
     data = page_data(text)
     assert data["tasks"] == ["Hopper", "InvertedPendulum"]
     assert len(data["panels"]) == 4
@@ -106,15 +110,16 @@ def test_sentences_have_the_measured_numbers(study: Results, report: Path) -> No
 
 def test_interference_is_shown_order_by_order(study: Results, report: Path) -> None:
     text = report.read_text()
-    charts = {chart.condition: chart.bars for chart in interference_by_order(group_entries(study))}
-    for group in group_entries(study):
+    analysis = analyse(study)
+    charts = {chart.condition: chart.bars for chart in interference_by_order(analysis.streams)}
+    for group in analysis.groups:
         if group.condition == "single":
             continue
         *before, last = [task.removesuffix("-v5") for task in group.entries[0].run.config.stream]
         label = f"{last} after {', '.join(before)}"
         assert label in text
         (bar,) = [bar for bar in charts[group.condition] if bar.label == label]
-        expected = [1 - study.metrics(entry).best_while_learning(len(before)) for entry in group.entries]
+        expected = [1 - metrics.best_while_learning(len(before)) for metrics in group.metrics]
         assert bar.value == pytest.approx(np.mean(expected))
 
 
@@ -139,8 +144,9 @@ def test_every_finished_stage_can_be_watched_and_shared_gaits_are_stored_once(st
 
 
 def test_gaits_beyond_the_budget_are_left_out_and_it_is_said(study: Results) -> None:
-    groups = group_entries(study)
-    catalogue = Catalogue(html.all_tasks(groups), study.path / "gaits", budget=600)
+    analysis = analyse(study)
+    groups = analysis.groups
+    catalogue = Catalogue(analysis.tasks, study.path / "gaits", budget=600)
     catalogue.fill(groups)
     size = sum(len(gait["motion"]) + len(gait["score"]) for gait in catalogue.gaits)
     assert 0 < size <= 600
@@ -210,11 +216,10 @@ def test_a_study_by_steps_is_drawn_over_steps(tmp_path: Path) -> None:
         tiny_study().replace("generations = 4", "steps = 600").replace("every = 2", "every_steps = 200")
     )
     results = run_study(tmp_path / "tiny.toml", tmp_path / "out", seeds=2, threads=1)
-    panels = [panel(group, {task: i for i, task in enumerate(group.tasks)}) for group in group_entries(results)]
-    for drawn in panels:
-        assert drawn["unit"] == "million steps"
-        assert drawn["seeds"] == 2  # generations differ between seeds, evaluations do not
-        assert drawn["x"][:4] == [0, 0.0002, 0.0004, 0.0006]
+    for drawn in map(panel, analyse(results).groups):
+        assert drawn.unit == "million steps"
+        assert drawn.n_seeds == 2  # generations differ between seeds, evaluations do not
+        assert drawn.x[:4] == pytest.approx([0, 0.0002, 0.0004, 0.0006])
     text = write_report(results, tmp_path).read_text()
     assert "millions of environment steps" in text
 
@@ -224,7 +229,7 @@ def test_a_study_without_its_policies_has_all_but_gaits(measured: Results, tmp_p
     for policy in tmp_path.glob("out/phases/*/theta.safetensors"):
         policy.unlink()
     results = load_results(tmp_path / "out")
-    assert [table.to_csv() for table in all_tables(results)] == [table.to_csv() for table in all_tables(measured)]
+    assert [t.to_csv() for t in all_tables(analyse(results))] == [t.to_csv() for t in all_tables(analyse(measured))]
     text = write_report(results, tmp_path).read_text()
     assert "kept without their policies" in text
     assert plane_data(results) == "It takes policies, and some phases were kept without theirs."

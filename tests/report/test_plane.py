@@ -10,8 +10,11 @@ import pytest
 
 from evergait.analysis.plane import FILE, Plane
 from evergait.commands.reporting import write_report
+from evergait.paper.study import analyse
 from evergait.report.plane import DAMAGED, LEVELS, sketch
+from evergait.scores.scale import Scale
 from evergait.studies.results import Results
+from report.conftest import PLANE_REFERENCES
 from report.test_page import page_data
 
 TASKS = ("InvertedPendulum-v5", "InvertedDoublePendulum-v5")
@@ -19,9 +22,10 @@ TASKS = ("InvertedPendulum-v5", "InvertedDoublePendulum-v5")
 
 def test_the_page_holds_what_was_measured(measured: Results, plane_page: Path) -> None:
     plane = json.loads((measured.path / FILE).read_text())
+    scale = analyse(measured, PLANE_REFERENCES).scale
     data: Any = page_data(plane_page.read_text())["plane"]
     for values, task in zip(data["values"], TASKS, strict=True):
-        expected = np.array(plane["landscapes"][task]) / plane["best"][task]
+        expected = scale.score(task, np.array(plane["landscapes"][task]))
         np.testing.assert_allclose(values, expected, atol=5e-4)
     assert [len(stops) for stops in data["stops"]] == [len(path) for path in plane["paths"].values()]
     first = plane["paths"]["naive"]
@@ -29,19 +33,22 @@ def test_the_page_holds_what_was_measured(measured: Results, plane_page: Path) -
     # Both begin at the same θ, and what hovering says there is the ledger's own first evaluation.
     assert data["stops"][0][0]["values"] == data["stops"][1][0]["values"]
     naive = next(e.run for e in measured.entries if e.condition == "naive" and e.order.startswith("InvertedPendulum "))
-    reached = naive.ledgers[0].curve(TASKS[0])[0] / plane["best"][TASKS[0]]
+    reached = scale.score_of(TASKS[0], naive.ledgers[0].curve(TASKS[0])[0])
     assert data["stops"][0][0]["values"][0] == pytest.approx(reached, abs=5e-4)
 
 
 def test_making_the_page_simulates_nothing(measured: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evergait.analysis.plane._measure", lambda *_: pytest.fail("measured again"))
-    assert 'class="veil"' in write_report(measured, tmp_path).read_text()
+    assert 'class="veil"' in write_report(measured, tmp_path, PLANE_REFERENCES).read_text()
     kept = (measured.path / FILE).read_bytes()
     try:
         (measured.path / FILE).unlink()
-        assert "`evergait study run` does that" in write_report(measured, tmp_path).read_text()
+        assert "`evergait study run` does that" in write_report(measured, tmp_path, PLANE_REFERENCES).read_text()
     finally:
         (measured.path / FILE).write_bytes(kept)
+
+
+SCALE = Scale("score", {"a": 0.0}, {"a": 10.0}, "the test")
 
 
 def flat(best: float = 10.0) -> dict[str, Any]:
@@ -63,7 +70,7 @@ def flat(best: float = 10.0) -> dict[str, Any]:
 
 
 def test_veils_begin_where_the_landscape_reaches_their_level() -> None:
-    picture = str(sketch(flat(), ["a"]).panels[0].picture)
+    picture = str(sketch(flat(), ["a"], SCALE).panels[0].picture)
     edges = [
         min(float(pair.split(" ")[0]) for pair in data.strip("MZ").replace("Z", "").split("L"))
         for data in (part.split('"')[0] for part in picture.split('class="veil" fill-opacity="0.055" d="')[1:])
@@ -73,11 +80,13 @@ def test_veils_begin_where_the_landscape_reaches_their_level() -> None:
     assert "<b>" not in picture
 
 
-@pytest.mark.parametrize("damage", [lambda p: p.pop("best"), lambda p: p.update(x=["a"]), lambda p: p.update(paths=[])])
+@pytest.mark.parametrize(
+    "damage", [lambda p: p.pop("optima"), lambda p: p.update(x=["a"]), lambda p: p.update(paths=[])]
+)
 def test_a_damaged_file_is_said_in_words(damage: Callable[[dict[str, Any]], Any]) -> None:
     plane = flat()
     damage(plane)
-    assert sketch(plane, ["a"]).words == DAMAGED
+    assert sketch(plane, ["a"], SCALE).words == DAMAGED
 
 
 def test_plane_is_orthonormal_and_projects() -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from evergait.scores.metrics import Metrics, Normaliser
-from evergait.scores.reference import choose_normaliser, paper_extrema, paper_multi_task, paper_single_task
+from evergait.paper.study import hat_scale
+from evergait.scores.metrics import Metrics
+from evergait.scores.scale import Scale
 from evergait.store.ledger import Ledger, Record
 
 
@@ -29,7 +30,7 @@ STAGES = (
     ledger(1, "B", {"A": [8, 4, 2], "B": [4, 18, 16], "C": [4, 8, 12]}),
     ledger(2, "C", {"A": [2, 1, 5], "B": [16, 10, 6], "C": [12, 20, 44]}),
 )
-METRICS = Metrics(STAGES, Normaliser({"A": 10, "B": 20, "C": 40}, "by hand"))
+METRICS = Metrics(STAGES, hat_scale("by hand", {"A": 10, "B": 20, "C": 40}, ("A", "B", "C")))
 
 
 def test_normalised_returns() -> None:
@@ -81,34 +82,20 @@ def test_steps_are_counted_by_kind() -> None:
 
 
 def test_summary_of_a_single_task_has_no_transfer() -> None:
-    assert list(Metrics(STAGES[:1], METRICS.normaliser).summary()) == ["average_performance"]
+    assert list(Metrics(STAGES[:1], METRICS.scale).summary()) == ["average_performance"]
 
 
-def test_normaliser_prefers_the_studys_own_baselines() -> None:
-    stages = [ledger(0, "Hopper-v5", {"Hopper-v5": [0, 50], "Made-v0": [3, 7]})]
-    chosen = choose_normaliser(stages)
-    assert (chosen["Hopper-v5"], chosen["Made-v0"]) == (3511.92, 7.0)
-    assert chosen.source == "the paper's single-task runs (Hopper-v5); the best return of this run (Made-v0)"
-    own = choose_normaliser(stages, {"Hopper-v5": stages[0]})
-    assert own["Hopper-v5"] == 50
-    assert "single-task phases of this study (Hopper-v5)" in own.source
+def test_without_an_r_star_measures_are_returns_and_nothing_is_a_share() -> None:
+    plain = Metrics(STAGES, Scale(source="nobody gave one"))
+    assert plain.curve("A", 0).tolist() == [0, 12, 8]
+    assert plain.backward_transfer(0) == pytest.approx(5 - 12)
+    assert plain.interference(0) != plain.interference(0)  # NaN
+    assert "average_backward_transfer" in plain.summary()
 
 
-def test_a_task_without_positive_returns_is_not_turned_upside_down() -> None:
-    stages = [ledger(0, "Reacher-v5", {"Reacher-v5": [-40, -10]})]
-    for baselines in (None, {"Reacher-v5": stages[0]}):
-        chosen = choose_normaliser(stages, baselines)
-        assert chosen["Reacher-v5"] == 1
-        assert chosen.source == "1, for no return is positive (Reacher-v5)"
-
-
-def test_published_numbers_ship() -> None:
-    assert paper_single_task() == {"Hopper-v5": 3511.92, "Swimmer-v5": 362.21, "Walker2d-v5": 4680.66}
-    assert len(paper_multi_task()) == 2
-    assert {row["condition"] for row in paper_extrema()} == {
-        "shared",
-        "replay-12",
-        "replay-192",
-        "replay-288",
-        "distinct",
-    }
+def test_backward_transfer_from_the_end_of_a_phase_is_zero_where_nothing_changes() -> None:
+    # A was at its best in the middle of its phase: last minus best is negative before any other task came.
+    still = (STAGES[0], ledger(1, "B", {"A": [8, 8, 8], "B": [4, 18, 16], "C": [4, 8, 12]}))
+    metrics = Metrics(still, METRICS.scale)
+    assert metrics.average_backward_transfer() == pytest.approx(-0.4)
+    assert metrics.gem_backward_transfer() == pytest.approx(0)

@@ -40,7 +40,8 @@ COMMAND = (
 def files(path: Path) -> dict[str, bytes]:
     """All that training leaves behind, by name."""
     found = {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
-    return {name: content for name, content in found.items() if not name.startswith(("tables", "figures", "plane"))}
+    drawn = ("tables", "figures", "plane", "references")
+    return {name: content for name, content in found.items() if not name.startswith(drawn)}
 
 
 class Counting(Progress):

@@ -93,7 +93,7 @@ def test_a_hopeless_trial_is_pruned_and_trains_less(tiny: Path, tmp_path: Path) 
     tiny.write_text(text.replace("horizon = 20", "horizon = 200") + RATES)
     search, out = read_search(read_study(tiny)), tmp_path / "out"
     first = [{"optimizer.learning_rate": rate} for rate in (*USUAL, HOPELESS)]
-    best, _ = tune_search(search, out, 1, first)
+    best, _, _ = tune_search(search, out, 1, first)
     trials = read_json(out / "trials.json")["trials"]
     assert [trial["state"] for trial in trials] == ["complete"] * 4 + ["pruned"]
     assert best.optimizer.learning_rate in USUAL

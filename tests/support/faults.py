@@ -21,7 +21,7 @@ FIGURES = HERE.parent / "docs" / "reliability.json"
 
 
 def write_counts(fault: str, tried: int, lost: int, note: str = "") -> None:
-    """Keep a proof's figures for docs/reliability.md; `benchmarks/reliability.py` makes the table of them."""
+    """Keep a proof's figures for docs/reliability.md; `scripts/reliability.py` makes the table of them."""
     print(f"{fault}: tried {tried}, lost {lost}; {note}")
     with FIGURES.open("r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,6 +1,7 @@
-"""Curves over a stream's generations: R̂, BWT and FWT of every task, over seeds, for the page's charts."""
+"""Curves over a stream: score, return, backward and forward transfer of every task, over seeds."""
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,39 +10,55 @@ from evergait.core.arrays import Float64
 from evergait.core.names import short
 from evergait.scores.metrics import Metrics
 
-MEASURES = ("return", "backward", "forward")
-"""Normalised return, backward transfer, forward transfer."""
+MEASURES = ("score", "return", "backward", "forward")
 
 
-def panel(group: Group, colours: dict[str, int]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Stretch:
+    """One phase's part of the axis."""
+
+    start: float
+    end: float
+    learning: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """What is learnt there."""
+        return " + ".join(map(short, self.learning))
+
+
+@dataclass(frozen=True)
+class Panel:
     """One chart: x in generations or steps since the beginning, and per measure and task a line with its band."""
+
+    condition: str
+    order: str
+    n_seeds: int
+    x: Float64
+    unit: str
+    stretches: tuple[Stretch, ...]
+    lines: Mapping[str, Mapping[str, Band]]
+    """Measure → task → band; a measure that is not defined has no lines."""
+
+
+def panel(group: Group) -> Panel:
+    """The curves of one condition on one order."""
     ledgers = group.metrics[0].ledgers
     lengths = [ledger.axis[-1] for ledger in ledgers]
-    starts = np.concatenate([[0], np.cumsum(lengths)])[:-1].tolist()
-    x = [round(start + at, 6) for start, ledger in zip(starts, ledgers, strict=True) for at in ledger.axis]
-    lines: dict[str, list[dict[str, Any]]] = {measure: [] for measure in MEASURES}
+    starts = np.concatenate([[0.0], np.cumsum(lengths)])[:-1].tolist()
+    x = [start + at for start, ledger in zip(starts, ledgers, strict=True) for at in ledger.axis]
+    stretches = tuple(
+        Stretch(start, start + length, learning)
+        for start, length, learning in zip(starts, lengths, group.learning, strict=True)
+    )
+    measures = [name for name in MEASURES if name != "score" or group.metrics[0].scale.is_share]
+    lines: dict[str, dict[str, Band]] = {name: {} for name in measures}
     for task in group.tasks:
-        for measure in MEASURES:
-            values = group.over_seeds(lambda metrics, task=task, measure=measure: series(metrics, task, measure))  # type: ignore[misc]
-            if not np.isnan(values.middle).all():
-                lines[measure].append({"task": colours[task], **_band_data(values)})
-    return {
-        "condition": group.condition,
-        "order": group.order,
-        "seeds": len(group.entries),
-        "x": x,
-        "unit": ledgers[0].axis_label,
-        "stages": [
-            {
-                "from": start,
-                "to": start + length,
-                "label": " + ".join(map(short, learning)),
-                "tasks": [colours[t] for t in learning],
-            }
-            for start, length, learning in zip(starts, lengths, group.learning, strict=True)
-        ],
-        "lines": lines,
-    }
+        for name in measures:
+            band = group.over_seeds(lambda metrics, task=task, name=name: series(metrics, task, name))  # type: ignore[misc]
+            if not np.isnan(band.mean).all():
+                lines[name][task] = band
+    return Panel(group.condition, group.order, len(group.entries), np.array(x), ledgers[0].axis_label, stretches, lines)
 
 
 def series(metrics: Metrics, task: str, measure: str) -> Float64:
@@ -49,32 +66,17 @@ def series(metrics: Metrics, task: str, measure: str) -> Float64:
     stages = [stage for stage, ledger in enumerate(metrics.ledgers) if ledger.learning == (task,)]
     parts = []
     for stage, ledger in enumerate(metrics.ledgers):
-        nothing = np.full(len(ledger.records), np.nan)
-        before = [learnt for learnt in stages if learnt < stage]
-        after = [future for future in stages if future > stage]
+        values = np.full(len(ledger.records), np.nan)
+        before, after = [s for s in stages if s < stage], [s for s in stages if s > stage]
         if measure == "return":
-            parts.append(metrics.curve(task, stage))
-        elif measure == "backward":
-            parts.append(
-                metrics.backward_transfer_curve(before[-1], stage) if before and stage not in stages else nothing
-            )
-        else:
-            fresh = after and not before and stage not in stages and metrics.ledgers[0].random_returns
-            parts.append(metrics.forward_transfer_curve(after[0], stage) if fresh else nothing)
+            values = metrics.returns(task, stage)
+        elif measure == "score":
+            values = metrics.curve(task, stage)
+        elif stage in stages:
+            pass  # it is being learnt
+        elif measure == "backward" and before:
+            values = metrics.backward_transfer_curve(before[-1], stage)
+        elif measure == "forward" and after and not before:
+            values = metrics.forward_transfer_curve(after[0], stage)
+        parts.append(values)
     return np.concatenate(parts)
-
-
-def _band_data(values: Band) -> dict[str, Any]:
-    data: dict[str, Any] = {"y": plain(values.middle)}
-    if values.n_seeds > 1:
-        data |= {"low": plain(values.low), "high": plain(values.high)}
-    return data
-
-
-def plain(values: Float64) -> list[float | None]:
-    """Numbers for JSON, short; NaN, which JSON lacks, as null.
-
-    >>> plain(np.array([0.123456, np.nan]))
-    [0.1235, None]
-    """
-    return [None if np.isnan(value) else round(float(value), 4) for value in values]

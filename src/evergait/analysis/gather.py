@@ -6,30 +6,41 @@ from dataclasses import dataclass
 import numpy as np
 
 from evergait.core.arrays import Float64
+from evergait.scores import stats
 from evergait.scores.metrics import Metrics
-from evergait.scores.stats import bootstrap_interval, interquartile_mean
-from evergait.studies.results import Entry, Results
 
 Measure = Callable[[Metrics], float]
 
 
 @dataclass(frozen=True)
 class Values:
-    """A measure of one condition: (n_seeds, n_orders)."""
+    """A measure of one condition: (n_seeds, n_orders). Seeds are independent; a seed's orders are not."""
 
     seeds: tuple[int, ...]
     orders: tuple[str, ...]
     values: Float64
 
     @property
+    def by_seed(self) -> Float64:
+        """(n_seeds,) each seed's mean over orders."""
+        means: Float64 = self.values.mean(axis=1) if self.values.size else np.zeros(0)
+        return means
+
+    @property
     def estimate(self) -> float:
-        """Interquartile mean over all; NaN where there is nothing."""
-        return interquartile_mean(self.values) if self.values.size else float("nan")
+        """Mean over all; NaN where there is nothing."""
+        return float(self.values.mean()) if self.values.size else float("nan")
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Stratified bootstrap, 95 %; none from a single seed."""
-        return bootstrap_interval(self.values) if len(self.seeds) > 1 and self.values.size else None
+        """95 %, by Student's t over seeds; none from fewer than three of them."""
+        ends = stats.interval(self.by_seed)
+        return (float(ends[0]), float(ends[1])) if ends and np.isfinite(ends[0]) else None
+
+    @property
+    def detectable(self) -> float | None:
+        """The smallest effect that these seeds would find in 9 of 10 studies."""
+        return stats.detectable(self.by_seed)
 
     def __sub__(self, other: "Values") -> "Values":
         """Paired: the difference on the seeds and orders that both have."""
@@ -43,22 +54,13 @@ class Values:
         return self.values[np.ix_(rows, columns)]
 
 
-def finished(results: Results, condition: str) -> list[Entry]:
-    """The entries of a condition whose streams are trained to the end."""
-    return [entry for entry in results.entries if entry.condition == condition and entry.run.is_done]
-
-
-def gather(results: Results, condition: str, measure: Measure, orders: Sequence[str] = ()) -> Values:
-    """A measure of every finished run; a seed that lacks orders which the first seed has is left out."""
-    entries = [entry for entry in finished(results, condition) if not orders or entry.order in orders]
-    found = {(entry.seed, entry.order): entry for entry in entries}
+def table_of(found: dict[tuple[int, str], float]) -> Values:
+    """(seed, order) → value, as a table without gaps: a seed that lacks orders which another one has is left out."""
+    orders = tuple(dict.fromkeys(order for _, order in found))
     seeds = sorted({seed for seed, _ in found})
-    columns = tuple(dict.fromkeys(order for seed, order in found if seed == seeds[0]))
-    rows = tuple(seed for seed in seeds if all((seed, order) in found for order in columns))
-    values = [[measure(results.metrics(found[seed, order])) for order in columns] for seed in rows]
-    return Values(rows, columns, np.array(values, np.float64).reshape(len(rows), len(columns)))
-
-
-def later_interference(metrics: Metrics) -> float:
-    """Int averaged over the second and later positions; at the first there is nothing to interfere."""
-    return float(np.mean([metrics.interference(stage) for stage in range(1, metrics.n_stages)]))
+    whole = tuple(seed for seed in seeds if all((seed, order) in found for order in orders))
+    if not whole and seeds:  # no seed has them all: what the first one has must do
+        orders = tuple(order for order in orders if (seeds[0], order) in found)
+        whole = tuple(seed for seed in seeds if all((seed, order) in found for order in orders))
+    values = [[found[seed, order] for order in orders] for seed in whole]
+    return Values(whole, orders, np.array(values, np.float64).reshape(len(whole), len(orders)))

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from evergait.analysis.roles import find_roles
 from evergait.core.arrays import Float64
 from evergait.core.errors import EvergaitError
 from evergait.core.files import read_json, write_json
 from evergait.engines import engine_name
+from evergait.methods import Naive, Replay
 from evergait.studies.results import Results
 from evergait.tasks import parse_task
 from evergait.training.evaluate import Evaluator
@@ -30,6 +30,7 @@ MARGIN = 0.15
 """Of the width of what is shown, added on every side."""
 NUMBERS = ("x", "y", "off", "stage", "generation")
 """Of every point of a path."""
+UNMEASURED = "It has not been measured yet; `evergait study run` does that at its end."
 LARGEST = 1e100
 """What no number in plane.json reaches: those below can be added and multiplied."""
 
@@ -105,7 +106,7 @@ def plane_data(results: Results, measure: bool = True, threads: int | None = Non
     if path.exists() and (kept := _kept(path)).get("identity") == identity and _is_whole(kept, tasks, streams):
         return kept
     if not measure:
-        return "It has not been measured yet; `evergait study run` does that at its end."
+        return UNMEASURED
     optima = [run.state(0).best_theta.astype(np.float64) for run in singles]
     # Two tasks, or a task that was best at the very start, leave room for further points.
     further = [theta for run in streams.values() for _, _, theta in reversed(theta_path(run))]
@@ -158,9 +159,10 @@ def _singles(results: Results) -> list[Run]:
 
 
 def _streams(results: Results, seed: int) -> dict[str, Run]:
-    """Condition → run of the first finished order that naive and replay share."""
-    roles = find_roles(results)
-    shown = [name for name in (*roles.naive[:1], roles.middle_replay) if name]
+    """Condition → run of the first finished order that naive and replay, or else the first two conditions, share."""
+    methods = {entry.condition: entry.run.config.method for entry in reversed(results.entries)}
+    kinds = [next((n for n in results.conditions if isinstance(methods[n], kind)), "") for kind in (Naive, Replay)]
+    shown = kinds if all(kinds) else results.conditions[:2]
     found: dict[str, dict[str, Run]] = {}
     for entry in results.entries:
         if entry.condition in shown and entry.seed == seed and entry.run.is_done:

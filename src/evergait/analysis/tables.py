@@ -1,169 +1,161 @@
-"""Every table of the paper with its values beside ours, and summaries over seeds; all from ledgers."""
+"""Tables of a study: summaries over seeds, extrema beside published ones, every run; all from ledgers."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from evergait.analysis.gather import finished, gather, later_interference
-from evergait.analysis.roles import find_roles, reference_condition
+from evergait.analysis.ranking import standings
+from evergait.analysis.scales import settings, single_task_phases
+from evergait.analysis.study import Analysis
 from evergait.core.names import short
 from evergait.core.table import Table, Value, file_name
+from evergait.methods import Multitask
 from evergait.scores.metrics import Metrics
-from evergait.scores.reference import paper_extrema, paper_multi_task, paper_single_task
-from evergait.scores.stats import interquartile_mean
-from evergait.studies.results import Entry, Results
+from evergait.studies.results import Entry
 
-COMPARED = ("paper", "ours", "difference")
-
-
-def compared(ours: float | None, paper: float | None) -> tuple[Value, Value, Value]:
-    """The paper's value, ours and the difference, as far as there are any."""
-    return paper, ours, None if ours is None or paper is None else ours - paper
-
-
-def over_seeds(values: Sequence[float]) -> float | None:
-    """Interquartile mean; of one seed that is its value."""
-    return interquartile_mean(np.array(values)) if values else None
+MEASURES = {
+    "avg BWT, from best": Metrics.average_backward_transfer,
+    "avg BWT, from end of phase": Metrics.gem_backward_transfer,
+    "avg FWT": Metrics.average_forward_transfer,
+    "Int": Metrics.later_interference,
+}
+"""Of streams; the first one, what is left at the end, has the name of the scale."""
+COUNTED = "the evaluation before a phase's first generation counts"
 
 
-def single_task_table(results: Results) -> Table:
-    """The paper's Table 1: the best evaluation of single-task training."""
-    best: dict[str, list[float]] = {}
-    for ledgers in results.baselines.values():
-        for task, ledger in ledgers.items():
-            best.setdefault(task, []).append(float(ledger.curve(task).max()))
-    paper = paper_single_task()
-    rows = [
-        (short(task), *compared(over_seeds(values), paper.get(task)), len(values))
-        for task, values in sorted(best.items())
-    ]
-    return Table("single-task", "Best evaluation of single-task training", ("task", *COMPARED, "seeds"), tuple(rows))
+def compared(analysis: Analysis, ours: Sequence[float], published: float | None) -> tuple[Value, ...]:
+    """Our mean over seeds; in a published study, between the published value and the difference."""
+    mean = float(np.mean(ours)) if len(ours) else None
+    if not analysis.published:
+        return (mean,)
+    return published, mean, None if mean is None or published is None else mean - published
 
 
-def multi_task_table(results: Results) -> Table:
-    """The paper's Table 2: the best evaluation of multi-task training, with a shared head or one per task."""
-    published = {row["output_head"]: row for row in paper_multi_task()}
+def comparison_columns(analysis: Analysis, prefix: str = "") -> tuple[str, ...]:
+    """The names of what `compared` gives."""
+    return tuple(prefix + word for word in (("paper", "ours", "difference") if analysis.published else ("ours",)))
+
+
+def single_task_table(analysis: Analysis) -> Table:
+    """Single-task training: its best evaluation and its final policy, on all seeds' mean."""
     rows: list[tuple[Value, ...]] = []
-    for condition in find_roles(results).multitask:
-        entries = finished(results, condition)
-        heads = entries[0].run.config.policy.heads if entries else ""
-        tasks = dict.fromkeys(task for entry in entries for task in entry.run.ledger.learning)
-        for task in tasks:
+    singles = [entry for entry in analysis.results.entries if entry.condition == "single"]
+    if singles:
+        for task, phases in sorted(single_task_phases(analysis.results, settings(singles[0].run.config)).items()):
+            published = analysis.published.single_task(task) if analysis.published else None
+            ledgers = [ledger for _, ledger in phases.values()]
+            best = compared(analysis, [float(ledger.curve(task).max()) for ledger in ledgers], published)
+            end = float(np.mean([ledger.records[-1].mean(task) for ledger in ledgers]))
+            rows.append((short(task), *best, end, len(phases)))
+    columns = ("task", *comparison_columns(analysis, "best, "), "at the end, ours", "seeds")
+    return Table("single-task", "Single-task training: best evaluation, mean over seeds", columns, tuple(rows))
+
+
+def multi_task_table(analysis: Analysis) -> Table:
+    """The best evaluation of multi-task training."""
+    rows: list[tuple[Value, ...]] = []
+    for condition in analysis.results.conditions:
+        entries, config = analysis.finished(condition), analysis.config(condition)
+        if not isinstance(config.method, Multitask):
+            continue
+        for task in dict.fromkeys(task for entry in entries for task in entry.run.ledger.learning):
+            published = analysis.published.multi_task(config, task) if analysis.published else None
             best = [float(entry.run.ledger.curve(task).max()) for entry in entries]
-            paper = published.get(heads, {}).get(short(task))
-            row = compared(over_seeds(best), float(paper) if paper else None)
-            rows.append((condition, heads, short(task), *row, len(best)))
-    columns = ("condition", "output head", "task", *COMPARED, "seeds")
-    return Table("multi-task", "Best evaluation of multi-task training", columns, tuple(rows))
+            heads = config.policy.heads
+            rows.append((condition, heads, short(task), *compared(analysis, best, published), len(best)))
+    columns = ("condition", "output head", "task", *comparison_columns(analysis), "seeds")
+    return Table("multi-task", "Best evaluation of multi-task training, mean over seeds", columns, tuple(rows))
 
 
-def extrema_rows(entries: Sequence[Entry]) -> list[tuple[Value, ...]]:
+def extrema_rows(analysis: Analysis, entries: Sequence[Entry]) -> list[tuple[Value, ...]]:
     """Runs of one condition and order, over seeds: best and worst evaluation per step and task learnt so far."""
-    reference = reference_condition(entries[0].run.config)
-    published = {
-        (row["order"], int(row["step"]), row["task"]): row for row in paper_extrema() if row["condition"] == reference
-    }
     rows: list[tuple[Value, ...]] = []
-    order = entries[0].order
-    for stage in range(max(len(entry.run.ledgers) for entry in entries)):
+    config, order = entries[0].run.config, entries[0].order
+    furthest = max(entries, key=lambda entry: len(entry.run.ledgers)).run.ledgers
+    for stage in range(len(furthest)):
         ledgers = [entry.run.ledgers[stage] for entry in entries if len(entry.run.ledgers) > stage]
-        reached = next(entry for entry in entries if len(entry.run.ledgers) > stage).run.ledgers[: stage + 1]
-        for task in dict.fromkeys(task for ledger in reached for task in ledger.learning):
-            paper = published.get((order, stage + 1, short(task)), {})
-            high, low = (
-                compared(
-                    over_seeds([float(pick(ledger.curve(task))) for ledger in ledgers]),
-                    float(paper[column]) if paper else None,
-                )
-                for pick, column in ((np.max, "max_return"), (np.min, "min_return"))
-            )
-            rows.append((entries[0].condition, order, stage + 1, short(task), *high, *low, len(ledgers)))
+        for task in dict.fromkeys(task for ledger in furthest[: stage + 1] for task in ledger.learning):
+            cells: list[Value] = []
+            for which, pick in (("max", np.max), ("min", np.min)):
+                known = analysis.published
+                published = known.extremum(config, order, stage + 1, short(task), which) if known else None
+                cells += compared(analysis, [float(pick(ledger.curve(task))) for ledger in ledgers], published)
+            rows.append((entries[0].condition, order, stage + 1, short(task), *cells, len(ledgers)))
     return rows
 
 
-EXTREMA = (
-    "condition",
-    "order",
-    "step",
-    "task",
-    *(f"max, {word}" for word in COMPARED),
-    *(f"min, {word}" for word in COMPARED),
-    "seeds",
-)
+def extrema_table(analysis: Analysis, name: str, what: str, cells: Sequence[tuple[str, str]]) -> Table:
+    """Best and worst evaluation of some (condition, order)."""
+    rows: list[tuple[Value, ...]] = []
+    for condition, order in cells:
+        found = [e for e in analysis.results.entries if (e.condition, e.order) == (condition, order)]
+        rows += extrema_rows(analysis, found) if found else []
+    numbers = (*comparison_columns(analysis, "max, "), *comparison_columns(analysis, "min, "))
+    columns = ("condition", "order", "step", "task", *numbers, "seeds")
+    caption = f"Best and worst evaluation per step and task, mean over seeds; {COUNTED}: {what}"
+    return Table(name, caption, columns, tuple(rows))
 
 
-def by_order(results: Results, condition: str) -> dict[str, list[Entry]]:
-    """Entries of a condition, finished or not, by order."""
-    groups: dict[str, list[Entry]] = {}
-    for entry in results.entries:
-        if entry.condition == condition:
-            groups.setdefault(entry.order, []).append(entry)
-    return groups
-
-
-def extrema_tables(results: Results) -> list[Table]:
-    """One table per condition over its orders, and one of all replay budgets on the orders that have several."""
-    roles = find_roles(results)
+def extrema_tables(analysis: Analysis) -> list[Table]:
+    """One table per condition over its orders."""
     tables = []
-    for condition in results.conditions:
-        if condition in roles.multitask:
+    for condition in analysis.results.conditions:
+        if isinstance(analysis.config(condition).method, Multitask):
             continue
-        rows = [row for entries in by_order(results, condition).values() for row in extrema_rows(entries)]
-        caption = f"Best and worst evaluation per step and task: {condition}"
-        tables.append(Table(f"extrema-{file_name(condition)}", caption, EXTREMA, tuple(rows)))
-    if len(roles.replay) > 1:
-        rows = []
-        for order in budget_orders(results):
-            for condition in roles.replay:
-                rows += extrema_rows(by_order(results, condition)[order])
-        caption = "Best and worst evaluation per step and task: replay budgets"
-        tables.append(Table("extrema-budgets", caption, EXTREMA, tuple(rows)))
+        orders = dict.fromkeys(e.order for e in analysis.results.entries if e.condition == condition)
+        name = f"extrema-{file_name(condition)}"
+        tables.append(extrema_table(analysis, name, condition, [(condition, order) for order in orders]))
     return tables
 
 
-def budget_orders(results: Results) -> list[str]:
-    """Orders on which every replay budget has been trained."""
-    orders = [list(by_order(results, condition)) for condition in find_roles(results).replay]
-    return [order for order in orders[0] if all(order in others for others in orders)] if orders else []
-
-
-MEASURES = {
-    "final R̂": Metrics.average_performance,
-    "avg BWT": Metrics.average_backward_transfer,
-    "avg FWT": Metrics.average_forward_transfer,
-    "Int": later_interference,
-}
-
-
-def summary_table(results: Results) -> Table:
-    """Per condition: what is left at the end, forgetting, transfer and interference, over orders and seeds."""
+def summary_table(analysis: Analysis) -> Table:
+    """Per condition, best first: what is left at the end, forgetting, transfer and interference."""
     rows: list[tuple[Value, ...]] = []
-    for condition in results.conditions:
-        entries = finished(results, condition)
+    for standing in standings(analysis):
+        entries = analysis.finished(standing.condition)
         if not entries:
             continue
-        row: list[Value] = [condition]
-        for name, measure in MEASURES.items():
-            if name != "final R̂" and len(entries[0].run.ledgers) == 1:
+        row: list[Value] = [standing.condition]
+        for measure in (Metrics.average_performance, *MEASURES.values()):
+            if measure is not Metrics.average_performance and len(entries[0].run.ledgers) == 1:
                 row += [None, None, None]
                 continue
-            values = gather(results, condition, measure)
-            row += [values.estimate, *(values.interval or (None, None))]
-        values = gather(results, condition, Metrics.average_performance)
-        rows.append((*row, len(values.orders), len(values.seeds)))
-    names = [column for name in MEASURES for column in (name, f"{name}, low", f"{name}, high")]
-    caption = "Interquartile mean over orders and seeds with stratified bootstrap 95 % interval over seeds"
-    return Table("summary", caption, ("condition", *names, "orders", "seeds"), tuple(rows), digits=3)
+            values = analysis.gather(standing.condition, measure)
+            row += [_defined(values.estimate), *(values.interval or (None, None))]
+        values = analysis.gather(standing.condition, Metrics.average_performance)
+        returns = [_mean_return(entries, task) for task in analysis.tasks]
+        rows.append((*row, *returns, len(values.orders), len(values.seeds)))
+    names = [f"{name}{end}" for name in (_final(analysis), *MEASURES) for end in ("", ", low", ", high")]
+    finals = [f"final return, {short(task)}" for task in analysis.tasks]
+    caption = "Mean over orders and seeds with its 95 % interval (Student's t over seeds; none from fewer than three)"
+    return Table("summary", caption, ("condition", *names, *finals, "orders", "seeds"), tuple(rows), digits=3)
 
 
-def runs_table(results: Results) -> Table:
+def _mean_return(entries: Sequence[Entry], task: str) -> float | None:
+    """Of the last evaluation, where runs learnt the task."""
+    learnt = [e for e in entries if any(task in ledger.learning for ledger in e.run.ledgers)]
+    return float(np.mean([entry.run.ledger.records[-1].mean(task) for entry in learnt])) if learnt else None
+
+
+def runs_table(analysis: Analysis) -> Table:
     """Every finished run on its own."""
     rows: list[tuple[Value, ...]] = []
-    for entry in results.entries:
+    for entry in analysis.results.entries:
         if entry.run.is_done and entry.condition != "single":
-            metrics = results.metrics(entry)
-            several = metrics.n_stages > 1
-            values = [m(metrics) if several or name == "final R̂" else None for name, m in MEASURES.items()]
-            rows.append((entry.condition, entry.order, entry.seed, *values, sum(metrics.total_steps().values())))
-    columns = ("condition", "order", "seed", *MEASURES, "environment steps")
+            metrics = analysis.metrics(entry)
+            several = [_defined(measure(metrics)) if metrics.n_stages > 1 else None for measure in MEASURES.values()]
+            returns = [_mean_return([entry], task) for task in analysis.tasks]
+            final = _defined(metrics.average_performance())
+            steps = sum(metrics.total_steps().values())
+            rows.append((entry.condition, entry.order, entry.seed, final, *several, *returns, steps))
+    finals = [f"final return, {short(task)}" for task in analysis.tasks]
+    columns = ("condition", "order", "seed", _final(analysis), *MEASURES, *finals, "environment steps")
     return Table("runs", "Every run", columns, tuple(rows), digits=3)
+
+
+def _final(analysis: Analysis) -> str:
+    return f"final {analysis.scale.name}"
+
+
+def _defined(value: float) -> float | None:
+    return value if np.isfinite(value) else None

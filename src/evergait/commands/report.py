@@ -10,6 +10,7 @@ from evergait.commands.base import console
 from evergait.commands.opening import open_page
 from evergait.commands.reporting import play, write_report
 from evergait.commands.selection import Which, select_run
+from evergait.scores.references import ScoreOptions
 from evergait.studies.folder import load_results
 
 
@@ -25,10 +26,12 @@ class Report:
     """Open it in a browser, where there is one."""
     store: Path | None = None
     """Where the run's phases are, if `train --store` has put them outside its folder."""
+    score: ScoreOptions = field(default_factory=ScoreOptions)
 
     def run(self) -> int:
         """Write the page."""
-        path = write_report(load_results(self.folder, self.store), self.output or self.folder)
+        results = load_results(self.folder, self.store)
+        path = write_report(results, self.output or self.folder, self.score.references())
         console.print(f"Wrote {path} ({path.stat().st_size / 1e6:.1f} MB).", markup=False, soft_wrap=True)
         if self.open:
             open_page(path.resolve().as_uri())

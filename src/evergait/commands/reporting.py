@@ -1,5 +1,6 @@
 """What the command line calls: a whole report, or one gait as a page, a GIF or an MP4."""
 
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from evergait.core.data import require
 from evergait.core.errors import EvergaitError
 from evergait.core.files import write_atomically
 from evergait.core.names import nearest, short
+from evergait.paper.study import analyse
 from evergait.report.film import film
 from evergait.report.gait import Moment, Recorder, moments, recorder
 from evergait.report.html import render_gait, render_report
@@ -17,11 +19,11 @@ from evergait.training.run import Run
 ENDINGS = (".html", ".gif", ".mp4")
 
 
-def write_report(results: Results, output: Path) -> Path:
+def write_report(results: Results, output: Path, references: Mapping[str, float] | None = None) -> Path:
     """Write the report to `output`, or to report.html in it, and return its path. Gaits are kept in DIR/gaits."""
     path = output if output.suffix == ".html" and not output.is_dir() else output / "report.html"
     _make_folder(path.parent)
-    _write(path, render_report(results, results.path / "gaits").encode(errors="replace"))
+    _write(path, render_report(analyse(results, references), results.path / "gaits").encode(errors="replace"))
     return path
 
 

@@ -7,12 +7,15 @@ from typing import Annotated, Any
 
 import tyro
 
-from evergait.commands.base import console, errors, first_flags, parse_flags, print_table
+from evergait.commands.base import console, errors, first_flags, parse_flags
 from evergait.commands.packing import StudyPack, StudyUnpack
+from evergait.commands.show import print_study
 from evergait.commands.studying import print_plan, print_status, run_study, tune
 from evergait.commands.workers import WorkersKind
 from evergait.core.signals import Stop
-from evergait.studies.results import Results
+from evergait.paper.study import analyse
+from evergait.scores.references import ScoreOptions
+from evergait.studies.base import read_study
 from evergait.training.logs import LogName
 from evergait.workers import Local, WorkersChoice
 
@@ -43,9 +46,11 @@ class StudyRun:
     """Dashboards to feed, beside the ledgers: one log per phase, in OUT/logs."""
     checkpoint_seconds: float = 30.0
     """Time between checkpoints."""
+    score: ScoreOptions = field(default_factory=ScoreOptions)
 
     def run(self) -> int:
         """Train and print what came of it."""
+        references = self.score.references([task.name for task in read_study(self.study).tasks()])
         try:
             results = run_study(
                 self.study,
@@ -59,11 +64,12 @@ class StudyRun:
                 workers=self.workers,
                 checkpoint_seconds=self.checkpoint_seconds,
                 logs=self.log,
+                references=references,
             )
         except Stop as stop:
             errors.print("Stopped at a safe point; run the same command again to go on.")
             return stop.exit_code
-        print_results(results)
+        print_study(analyse(results, references))
         console.print(f"Tables and figures are in {self.out}; `evergait report {self.out}` makes a page.", markup=False)
         return 0
 
@@ -162,30 +168,21 @@ class Tune:
     """Number of trials in all, if not the study's own."""
     threads: int | None = None
     """Threads; all processors if not given."""
+    score: ScoreOptions = field(default_factory=ScoreOptions)
 
     def run(self) -> int:
         """Search and print where the best config is."""
         try:
-            tune(self.study, self.out, scale=self.scale, trials=self.trials, threads=self.threads, console=console)
+            tune(
+                self.study,
+                self.out,
+                scale=self.scale,
+                trials=self.trials,
+                threads=self.threads,
+                references=self.score.references(),
+                console=console,
+            )
         except Stop as stop:
             errors.print("Stopped; run the same command again to go on.")
             return stop.exit_code
         return 0
-
-
-def print_results(results: Results) -> None:
-    """Per run: the share of R* that is left of each task at the end, and average backward transfer."""
-    tasks = list(dict.fromkeys(task for entry in results.entries for task in entry.run.ledgers[0].tasks))
-    rows = []
-    for entry in results.entries:
-        if entry.condition == "single":
-            continue
-        metrics = results.metrics(entry)
-        final = [f"{metrics.final(task):.2f}" for task in tasks]
-        transfer = f"{metrics.average_backward_transfer():+.2f}" if metrics.n_stages > 1 else ""
-        rows.append([entry.condition, entry.order, str(entry.seed), *final, transfer])
-    columns = ["condition", "order", "seed", *tasks, "average backward transfer"]
-    print_table(f"{results.title}: share of R* at the end", columns, rows)
-    if results.entries:
-        source = results.normaliser(results.entries[0].seed).source
-        console.print(f"R* comes from {source}. Negative backward transfer is forgetting.", style="dim", markup=False)

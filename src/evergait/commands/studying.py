@@ -1,6 +1,6 @@
 """What the command line calls: plain functions that check, work and print."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +10,14 @@ import rich.console
 import rich.table
 from rich.text import Text
 
+from evergait.analysis.references import measure_references
 from evergait.core.console import Screen
 from evergait.core.errors import EvergaitError
 from evergait.core.files import locked, remove_leftovers
 from evergait.core.limits import MOST_THREADS, MOST_TRIALS, within
 from evergait.core.signals import interruptible, stop_at_safe_points
 from evergait.core.terminal import inert
+from evergait.paper.study import analyse
 from evergait.store.phases import PhaseStore
 from evergait.studies.base import read_study
 from evergait.studies.cells import select_cells, study_cells
@@ -52,6 +54,7 @@ def run_study(
     checkpoint_seconds: float = 30.0,
     logs: Sequence[LogName] = (),
     artifacts: bool = True,
+    references: Mapping[str, float] | None = None,
 ) -> Results:
     """Train a study, or go on where an earlier call with the same study and folder stopped; then write its artifacts.
 
@@ -91,7 +94,9 @@ def run_study(
             if artifacts:
                 from evergait.figures.artifacts import write_artifacts  # here, for matplotlib is slow to import
 
-                write_artifacts(results, threads=n_threads)
+                with interruptible():
+                    measure_references(results, n_threads)
+                write_artifacts(analyse(results, references), threads=n_threads)
     return results
 
 
@@ -183,6 +188,7 @@ def tune(
     scale: str = "",
     trials: int | None = None,
     threads: int | None = None,
+    references: Mapping[str, float] | None = None,
     console: rich.console.Console | None = None,
 ) -> Path:
     """Search the space that a study declares, on one order; the best config is written as <out>/best.toml."""
@@ -191,9 +197,9 @@ def tune(
         within(trials, 1, MOST_TRIALS, "trials")
         search = replace(search, n_trials=trials)
     n_threads = check_threads(threads)
-    _, value = tune_search(search, Path(out), n_threads)
+    _, value, measured = tune_search(search, Path(out), n_threads, references=references)
     best = Path(out) / "best.toml"
     console = console or Screen()
-    words = f"best of {search.n_trials} trials: score {value:.4f}, config in {best}"
+    words = f"best of {search.n_trials} trials: mean {measured.name} {value:.4f}, config in {best}. {measured.words}"
     console.print(words, markup=False, highlight=False, soft_wrap=True)
     return best

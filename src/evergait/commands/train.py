@@ -19,6 +19,7 @@ from evergait.core.plugins import import_installed
 from evergait.core.signals import Stop, interruptible, stop_at_safe_points
 from evergait.es.optimizers import Optimizer
 from evergait.methods import Method
+from evergait.scores.references import ScoreOptions
 from evergait.tasks.process import set_limits
 from evergait.training.logs import LogName, check_log, make_log
 from evergait.training.observer import Diagnostics, Observer, Position
@@ -69,6 +70,7 @@ class Train:
     """Dashboards to feed, beside the ledger."""
     checkpoint_seconds: float = 30.0
     """Time between checkpoints."""
+    score: ScoreOptions = field(default_factory=ScoreOptions)
 
     @staticmethod
     def from_arguments(arguments: Sequence[str], modules: Sequence[str] = ()) -> "Train":
@@ -95,10 +97,11 @@ class Train:
         config.check()
         check_seconds(self.checkpoint_seconds)
         n_threads = check_threads(self.threads)
+        references = self.score.references(config.stream)
         already = (self.out / "run.json").exists() and Run.load(self.out, self.store)
         if already and already.config == config and already.is_done and not already.outdated:
             console.print(f"{self.out} is done; nothing to train.")
-            print_run(already)
+            print_run(already, already.scored(references))
             already.tidy()
             return 0
         for name in self.log:
@@ -130,7 +133,7 @@ class Train:
                 errors.print("Stopped at a safe point; run the same command again to go on.")
                 return stop.exit_code
             traffic = workers.traffic()
-        print_run(run)
+        print_run(run, run.scored(references))
         if traffic.n_requests:
             console.print(describe(traffic, counter.n_generations), style="dim", markup=False, highlight=False)
         return 0

@@ -82,9 +82,3 @@ def legend_below(figure: Figure, axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
-
-
-def say_nothing(axes: Axes, words: str) -> None:
-    """An honest empty panel."""
-    axes.set_axis_off()
-    axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, wrap=True)

@@ -9,14 +9,14 @@ from typing import Literal
 
 import numpy as np
 
-from evergait.analysis.gather import Measure, Values, finished, gather, later_interference
-from evergait.analysis.roles import Roles, find_roles
-from evergait.analysis.tables import budget_orders
+from evergait.analysis.gather import Measure, Values, table_of
+from evergait.analysis.study import Analysis
 from evergait.core.names import short
-from evergait.core.table import Table
-from evergait.scores.metrics import Metrics, Normaliser
-from evergait.scores.stats import seeds_interval, smallest_effect
-from evergait.studies.results import Results
+from evergait.core.table import Table, Value
+from evergait.paper.charts import budget_orders
+from evergait.paper.roles import Roles, find_roles
+from evergait.scores.metrics import Metrics
+from evergait.scores.stats import MIN_SEEDS
 
 Verdict = Literal["holds", "does not hold", "undecided", "not measured"]
 
@@ -33,8 +33,8 @@ class Rule:
 
 FORGETTING, DIFFERENCE = 0.1, 0.05
 """What counts, in units of R*: of what was learnt, and between conditions that both learn."""
-MIN_BUDGETS, MIN_SEEDS = 3, 3
-"""What claim 3 needs, and what any verdict does."""
+MIN_BUDGETS = 3
+"""What claim 3 needs."""
 
 
 def at_least(effect: float) -> Rule:
@@ -78,20 +78,26 @@ class Claim:
     rule: Rule
 
     @property
+    def is_measured(self) -> bool:
+        """Whether there is a number."""
+        return bool(self.parts)
+
+    @property
     def estimate(self) -> float | None:
         """Mean over seeds of the mean over orders."""
-        return min(float(part.values.mean()) for part in self.parts) if self.parts else None
+        return min(part.estimate for part in self.parts) if self.parts else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
         """Its 95 % interval, in which a whole seed is one observation."""
-        found = [interval for part in self.parts if (interval := seeds_interval(part.values))]
-        return (min(low for low, _ in found), min(high for _, high in found)) if found else None
+        found = [interval for part in self.parts if (interval := part.interval)]
+        whole = found and len(found) == len(self.parts)
+        return (min(low for low, _ in found), min(high for _, high in found)) if whole else None
 
     @property
-    def smallest_effect(self) -> float | None:
+    def detectable(self) -> float | None:
         """What so many seeds could have told from zero, with 90 % power."""
-        return max((effect for part in self.parts if (effect := smallest_effect(part.values))), default=None)
+        return max((effect for part in self.parts if (effect := part.detectable) is not None), default=None)
 
     @property
     def n_seeds(self) -> int:
@@ -110,29 +116,21 @@ class Claim:
     @property
     def n_against(self) -> int:
         """Seeds that, each taken alone, would speak against the claim."""
-        by_seed = [dict(zip(part.seeds, part.values.mean(axis=1).tolist(), strict=True)) for part in self.parts]
+        by_seed = [dict(zip(part.seeds, part.by_seed.tolist(), strict=True)) for part in self.parts]
         seeds = [seed for seed in (by_seed[0] if by_seed else ()) if all(seed in part for part in by_seed)]
         return sum(not self.rule.agrees(min(part[seed] for part in by_seed)) for seed in seeds)
 
-    @property
-    def text(self) -> str:
-        """All of it in one line."""
-        if self.estimate is None:
-            return f"{self.sentence}: not measured, for this study lacks the conditions."
-        between = f" [{self.interval[0]:+.3f}, {self.interval[1]:+.3f}]" if self.interval else ""
-        seeds = f"{self.n_seeds} seed{'s' if self.n_seeds != 1 else ''}"
-        return f"{self.sentence}: {self.verdict}. {self.statistic} is {self.estimate:+.3f}{between} ({seeds})."
 
-
-def study_claims(results: Results) -> list[Claim]:
-    """All six, as far as the study has what they need."""
-    roles = find_roles(results)
-    naive, replay = (roles.naive or ("",))[0], roles.middle_replay
-    distinct = (roles.distinct or ("",))[0]
-    forgetting, common = Metrics.average_backward_transfer, common_normaliser(results)
+def study_claims(analysis: Analysis) -> list[Claim]:
+    """All six, as far as the study has what they need; none in a study that is not the paper's."""
+    if not analysis.published:
+        return []
+    roles = find_roles(analysis)
+    naive, replay, distinct = roles.naive, roles.middle_replay, roles.distinct
+    forgetting, interference = Metrics.average_backward_transfer, Metrics.later_interference
 
     def measure(condition: str, what: Measure) -> tuple[Values, ...]:
-        return _gather(results, condition, _by(common, what))
+        return _gather(analysis, condition, what)
 
     def difference(one: str, other: str, what: Measure) -> tuple[Values, ...]:
         return tuple(a - b for a, b in zip(measure(one, what), measure(other, what), strict=False))
@@ -156,14 +154,14 @@ def study_claims(results: Results) -> list[Claim]:
             3,
             "The middle replay budget is best; the largest costs plasticity",
             _budget_words(roles),
-            _budgets(results, roles, common),
+            _budgets(analysis, roles),
             at_least(DIFFERENCE),
         ),
         Claim(
             4,
             "Distinct heads interfere less than a shared head with replay",
             f"Int at later positions of {replay} minus that of {distinct}",
-            difference(replay, distinct, later_interference),
+            difference(replay, distinct, interference),
             at_least(DIFFERENCE),
         ),
         Claim(
@@ -176,31 +174,20 @@ def study_claims(results: Results) -> list[Claim]:
         Claim(
             6,
             "Forward transfer is positive mainly towards Swimmer",
-            f"The lesser of FWT towards Swimmer and its lead over others, right before each is learnt, in {naive}",
-            _towards_swimmer(results, naive, common),
+            "The least of FWT towards Swimmer and its lead over others, right before each is learnt, in "
+            + " and ".join(filter(None, (naive, replay))),
+            _towards_swimmer(analysis, naive) + _towards_swimmer(analysis, replay),
             at_least(DIFFERENCE),
         ),
     ]
 
 
-def common_normaliser(results: Results) -> Normaliser:
-    """One R* for all seeds, the mean of theirs: a seed that did not learn a task alone must not inflate its streams."""
-    found = list(results.normalisers.values())
-    tasks = dict.fromkeys(task for one in found for task in one.best)
-    best = {task: float(np.mean([one.best[task] for one in found if task in one.best])) for task in tasks}
-    return Normaliser(best, "the mean over seeds")
-
-
-def _by(normaliser: Normaliser, measure: Measure) -> Measure:
-    return lambda metrics: measure(Metrics(metrics.ledgers, normaliser))
-
-
-def _gather(results: Results, condition: str, measure: Measure, orders: tuple[str, ...] = ()) -> tuple[Values, ...]:
+def _gather(analysis: Analysis, condition: str, measure: Measure, orders: tuple[str, ...] = ()) -> tuple[Values, ...]:
     """Of streams of several tasks; a single one has nothing to forget, transfer or interfere with."""
-    if not condition or any(len(entry.run.ledgers) < 2 for entry in finished(results, condition)):
+    if not condition or any(len(entry.run.ledgers) < 2 for entry in analysis.finished(condition)):
         return ()
-    values = gather(results, condition, measure, orders)
-    return (values,) if values.values.size else ()
+    values = analysis.gather(condition, measure, orders)
+    return (values,) if values.values.size and np.isfinite(values.values).all() else ()
 
 
 def _budget_words(roles: Roles) -> str:
@@ -211,56 +198,46 @@ def _budget_words(roles: Roles) -> str:
     return f"The least of {', '.join(differences)}, and Int at later positions of {roles.replay[-1]} minus {middle}"
 
 
-def _budgets(results: Results, roles: Roles, common: Normaliser) -> tuple[Values, ...]:
+def _budgets(analysis: Analysis, roles: Roles) -> tuple[Values, ...]:
     """The middle budget against every other by final R̂, and the largest against it by Int, on the orders of all."""
-    orders = tuple(budget_orders(results))
+    orders = tuple(budget_orders(analysis))
     if len(roles.replay) < MIN_BUDGETS or not orders:
         return ()
 
     def of(name: str, measure: Measure) -> Values:
-        return gather(results, name, _by(common, measure), orders)
+        return analysis.gather(name, measure, orders)
 
     middle, largest = roles.middle_replay, roles.replay[-1]
     others = [name for name in roles.replay if name != middle]
     kept = [of(middle, Metrics.average_performance) - of(other, Metrics.average_performance) for other in others]
-    parts = (*kept, of(largest, later_interference) - of(middle, later_interference))
-    return parts if all(part.values.size for part in parts) else ()
+    parts = (*kept, of(largest, Metrics.later_interference) - of(middle, Metrics.later_interference))
+    return parts if all(part.values.size and np.isfinite(part.values).all() for part in parts) else ()
 
 
-def _towards_swimmer(results: Results, condition: str, common: Normaliser) -> tuple[Values, ...]:
+def _towards_swimmer(analysis: Analysis, condition: str) -> tuple[Values, ...]:
     """Per seed: mean FWT towards Swimmer, and the same minus mean FWT towards other tasks, over all orders."""
     parts: dict[int, dict[bool, list[float]]] = {}
-    for entry in finished(results, condition):
-        metrics = Metrics(entry.run.ledgers, common)
+    for entry in analysis.finished(condition):
+        metrics = analysis.metrics(entry)
         for stage in range(1, metrics.n_stages):
             towards = short(metrics.task(stage)).startswith("Swimmer")
             part = parts.setdefault(entry.seed, {True: [], False: []})
             part[towards].append(metrics.forward_transfer(stage))
     rows = {seed: (np.mean(part[True]), np.mean(part[False])) for seed, part in parts.items() if all(part.values())}
-    if not rows:
+    if not rows or not np.isfinite(list(rows.values())).all():
         return ()
-    swimmer, others = np.array(list(rows.values())).T
-    return tuple(Values(tuple(rows), ("all",), value.reshape(-1, 1)) for value in (swimmer, swimmer - others))
+    swimmer, others = (table_of({(seed, "all"): float(row[i]) for seed, row in rows.items()}) for i in (0, 1))
+    return swimmer, swimmer - others
 
 
-def claims_table(results: Results) -> Table:
+def claims_table(analysis: Analysis) -> Table:
     """The claims as a table."""
-    rows = []
-    for claim in study_claims(results):
-        interval = claim.interval or (None, None)
-        statistic = claim.statistic if claim.estimate is not None else ""
-        numbers = (claim.estimate, *interval, claim.smallest_effect, claim.n_seeds, claim.n_against)
+    rows: list[tuple[Value, ...]] = []
+    for claim in study_claims(analysis):
+        low, high = claim.interval or (None, None)
+        statistic = claim.statistic if claim.is_measured else ""
+        numbers = (claim.estimate, low, high, claim.detectable, claim.n_seeds, claim.n_against)
         rows.append((claim.number, claim.sentence, statistic, *numbers, claim.verdict))
-    columns = (
-        "claim",
-        "sentence",
-        "statistic",
-        "estimate",
-        "low",
-        "high",
-        "could show",
-        "seeds",
-        "seeds against",
-        "verdict",
-    )
+    measured = ("estimate", "low", "high", "could show", "seeds", "seeds against")
+    columns = ("claim", "sentence", "statistic", *measured, "verdict")
     return Table("claims", "The paper's claims, measured", columns, tuple(rows), digits=3)

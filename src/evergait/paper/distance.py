@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from evergait.paper.numbers import paper_extrema, paper_single_task
 from evergait.scores.metrics import Metrics
-from evergait.scores.reference import paper_extrema, paper_single_task
 
 Extrema = Mapping[tuple[int, str], tuple[float, float]]
 MOST = 1.5
@@ -24,7 +24,7 @@ def published(condition: str, order: str) -> Extrema:
 def worst_share(metrics: Metrics, learnt: int, stage: int) -> float:
     """The worst evaluation of a task in a later phase, as a share of its best when it was learnt; from 0 to 1.5."""
     task = metrics.task(learnt)
-    best = metrics.ledgers[learnt].curve(task).max()
+    best = metrics.ledgers[learnt].best(task)
     return float(np.clip(metrics.ledgers[stage].curve(task).min() / best, 0, MOST)) if best > 0 else 0.0
 
 

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evergait.analysis.roles import reference_condition
-from evergait.analysis.tables import by_order
 from evergait.core.arrays import Float64
 from evergait.core.names import short
 from evergait.core.table import Table
 from evergait.paper.distance import published
-from evergait.scores.reference import paper_single_task
-from evergait.studies.results import Results
+from evergait.paper.numbers import paper_single_task
+from evergait.paper.roles import reference_condition
+from evergait.studies.results import Entry, Results
 
 EXTREMES: dict[str, Callable[[Float64], float]] = {
     "worst": lambda curve: float(curve.min()),
@@ -46,15 +45,18 @@ class Range:
 
 def study_ranges(results: Results) -> list[Range]:
     """Every number of the paper's tables of extrema that this study has a finished phase for."""
+    together: dict[tuple[str, str], list[Entry]] = {}
+    for entry in results.entries:
+        if entry.condition != "single":
+            together.setdefault((entry.condition, entry.order), []).append(entry)
     found = []
-    for condition in results.conditions:
-        for order, entries in by_order(results, condition).items():
-            for (stage, task), extrema in published(reference_condition(entries[0].run.config), order).items():
-                curves = [entry.run.ledgers[stage].curve(task) for entry in entries if len(entry.run.ledgers) > stage]
-                for (name, pick), paper in zip(EXTREMES.items(), extrema, strict=True):
-                    if curves:
-                        ours = tuple(pick(curve) for curve in curves)
-                        found.append(Range(condition, order, stage + 1, short(task), name, paper, ours))
+    for (condition, order), entries in together.items():
+        for (stage, task), extrema in published(reference_condition(entries[0].run.config), order).items():
+            curves = [entry.run.ledgers[stage].curve(task) for entry in entries if len(entry.run.ledgers) > stage]
+            for (name, pick), paper in zip(EXTREMES.items(), extrema, strict=True):
+                if curves:
+                    ours = tuple(pick(curve) for curve in curves)
+                    found.append(Range(condition, order, stage + 1, short(task), name, paper, ours))
     return found
 
 

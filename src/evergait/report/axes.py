@@ -7,7 +7,7 @@ from collections.abc import Sequence
 def domain(values: Sequence[float], low: float, high: float) -> tuple[float, float]:
     """The range of an axis that shows all values and at least low to high, with room for markers."""
     low, high = min([low, *values]), max([high, *values])
-    margin = 0.03 * (high - low)
+    margin = 0.03 * (high - low) or 1.0
     return low - margin, high + margin
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evergait.analysis.groups import Group
-from evergait.analysis.summary import learnt_and_end
+from evergait.analysis.ranking import learnt_and_end
 from evergait.core.errors import EvergaitError
 from evergait.core.names import short
 from evergait.report.gait import Moment, Recorder, moments, recorder
@@ -117,9 +117,10 @@ class Catalogue:
         best: dict[int, tuple[float, int]] = {}
         for number, shelf in enumerate(self.shelves):
             group = next(g for g in groups if (g.condition, g.order) == (shelf["condition"], shelf["order"]))
-            for task, (learnt, end) in learnt_and_end(group.metrics[0]).items():
+            for task, point in learnt_and_end(group.metrics[0]).items():
                 index = self.tasks.index(task)
-                loss = learnt - end if end is not None else min(learnt, 0.0) - 1.0  # what came last lost nothing
+                # What came last lost nothing.
+                loss = point.learnt - point.end if point.was_followed else min(point.learnt, 0.0) - 1.0
                 if index in self.robots and (index not in best or loss > best[index][0]):
                     best[index] = loss, number
         return best

@@ -12,22 +12,25 @@ import jinja2
 from markupsafe import Markup
 
 import evergait
-from evergait.analysis import curves, transfer
-from evergait.analysis.groups import Group, group_entries, without_unfinished
+from evergait.analysis.curves import panel
 from evergait.analysis.plane import plane_data
-from evergait.analysis.summary import Summary, headline, number, percent, summarise
+from evergait.analysis.ranking import LEARNT, Standing, headline, number, percent, standings
+from evergait.analysis.study import Analysis
+from evergait.analysis.transfer import interference, interference_by_order, matrix, pairwise
 from evergait.core.names import short
 from evergait.report import redo
-from evergait.report.axes import domain, tick_label, ticks
+from evergait.report.axes import tick_label, ticks
 from evergait.report.catalogue import Catalogue, Starts
+from evergait.report.charts import CAP, bar_domain, panel_data, row_domains
 from evergait.report.escape import script_json
 from evergait.report.films import SECONDS as FILM_SECONDS
 from evergait.report.films import page_films
 from evergait.report.plane import sketch
 from evergait.report.still import strobe
 from evergait.report.tables import claims_of, tables_of
+from evergait.scores.stats import MIN_SEEDS
 from evergait.studies.folder import is_study
-from evergait.studies.results import Results, order_name
+from evergait.studies.results import order_name
 from evergait.training.run import Run
 
 ASSETS = importlib.resources.files("evergait.report") / "assets"
@@ -36,67 +39,66 @@ SCRIPTS = ("core.js", "chart.js", "plane.js", "gait.js", "player.js", "page.js")
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "1 4", "12 4", "5 2 1 2", "3 3")
 """Line styles, by task; the same as in assets/core.js."""
 
-CAP = 2.0
-"""R̂ beyond this is drawn at the edge, with its number: one lucky task must not squeeze all the others."""
+MANY_PANELS = 12
+"""With more charts than this the page opens with one order; the others are a choice away."""
 
 
-def render_report(results: Results, cache: Path | None = None) -> str:
+def render_report(analysis: Analysis, cache: Path | None = None) -> str:
     """The whole report as HTML."""
-    everything = group_entries(results)
-    groups = without_unfinished(everything)
-    tasks = all_tasks(groups)
-    streams = [group for group in groups if group.condition != "single"] or groups
-    sequences = [group for group in streams if all(len(learning) == 1 for learning in group.learning)]
-    summaries = summarise(groups)
+    results, groups, tasks = analysis.results, analysis.groups, analysis.tasks
+    ranked = standings(analysis)
     catalogue = Catalogue(tasks, cache)
     catalogue.fill(groups)
     starts = catalogue.starts(groups)
     films = page_films(catalogue, groups, starts)
-    plane = sketch(plane_data(results, measure=False), tasks) if is_study(results.path) else None
-    panels = [curves.panel(group, {task: i for i, task in enumerate(tasks)}) for group in groups]
-    any_end = any(row.end is not None for summary in summaries for row in summary.rows)
-    backward, forward = transfer.pairwise(streams, "backward"), transfer.pairwise(streams, "forward")
-    interference = transfer.interference(streams) if any(group.n_stages > 1 for group in streams) else []
-    by_order = transfer.interference_by_order(streams)
-    tables = tables_of(results) if groups else []
-    # The claims are about streams: a study of one task has nothing to say about them.
-    claims = (
-        claims_of(results)
-        if sequences and all(len(group.entries[0].run.config.stages()) > 1 for group in sequences)
-        else []
-    )
-    values = [v for s in summaries for row in s.rows for v in (row.learnt, *row.learnt_values, *row.end_values)]
+    is_share = analysis.scale.is_share
+    is_drawn = is_share and is_study(results.path)
+    plane = sketch(plane_data(results, measure=False), tasks, analysis.scale) if is_drawn else None
+    plane = plane if plane and plane.is_shown else None
+    colours = {task: i for i, task in enumerate(tasks)}
+    panels = [panel_data(panel(group), colours) for group in groups]
+    backward, forward = pairwise(analysis.streams, "backward"), pairwise(analysis.streams, "forward")
+    several = any(group.n_stages > 1 for group in analysis.streams)
+    by_position = interference(analysis.streams) if several else []
+    by_order = interference_by_order(analysis.streams)
+    tables = tables_of(analysis) if groups else []
+    claims = claims_of(analysis)
+    domains = row_domains(ranked, tasks)
     page = {
         "title": results.title,
         "description": results.description,
         "path": str(results.path),
-        "headline": headline(summaries),
-        "summaries": summaries,
+        "headline": headline(ranked, analysis.scale.name),
+        "ranked": ranked,
         "counts": counts,
-        "any_end": any_end,
+        "sentence": sentence,
+        "scale": analysis.scale,
+        "scale_words": analysis.scale_words,
+        "any_end": any(row.was_followed for standing in ranked for row in standing.rows),
         "any_forward": bool(forward),
-        "advice": advice(groups, summaries),
-        "n_unfinished": len(everything) - len(groups),
-        "best_source": _source(results),
-        "domain": domain([min(value, CAP) for value in values], 0.0, 1.0),
+        "advice": advice(analysis, ranked),
+        "n_unfinished": len(analysis.all_groups) - len(groups),
+        "domains": domains,
         "cap": CAP,
+        "is_capped": is_share and any(d[1] > CAP for d in domains.values()),
         "panels": panels,
+        "conditions": list(dict.fromkeys([*(s.condition for s in ranked), *(group.condition for group in groups)])),
         "orders": list(dict.fromkeys(group.order for group in groups)),
+        "opens_with_one_order": len(panels) > MANY_PANELS,
         "in_steps": any(metrics.ledgers[0].every_steps for group in groups for metrics in group.metrics),
-        "many_seeds": any(len(group.entries) > 1 for group in groups),
-        "many_orders": any(bar.n > 1 for chart in backward for bar in chart.bars),
-        "matrices": [transfer.matrix(group) for group in groups],
+        "any_interval": any(len(group.entries) >= MIN_SEEDS for group in groups),
+        "matrices": [matrix(group) for group in groups],
         "backward": backward,
         "forward": forward,
-        "interference": interference,
-        "domain_backward": bar_domain(backward),
-        "domain_forward": bar_domain(forward),
+        "interference": by_position,
+        "domain_backward": bar_domain(backward, is_share),
+        "domain_forward": bar_domain(forward, is_share),
         "interference_by_order": by_order,
-        "domain_interference": bar_domain([*interference, *by_order]),
+        "domain_interference": bar_domain([*by_position, *by_order], is_share),
         "claims": claims,
         "tables": tables,
         "commands": redo.commands(results),
-        "facts": redo.facts(results),
+        "facts": redo.facts(results, analysis.scale_words),
         "settings": redo.settings(results.entries),
         "dashes": DASHES,
         "films": films,
@@ -118,6 +120,7 @@ def render_report(results: Results, cache: Path | None = None) -> str:
         if shown
     ]
     data = {"panels": panels, "plane": plane and plane.data, **player_data(tasks, catalogue, starts)}
+    data |= {"isShare": is_share, "name": analysis.scale.name}
     return render("report.html", data, tasks=tasks, **player_page(tasks, catalogue, starts), **page)
 
 
@@ -139,12 +142,6 @@ def render_gait(task: str, colour: int, label: str, run: Run, robot: dict[str, A
     }
     page = {"robots": [colour], "messages": [], "stills": [still(robot, gait, colour, label)], "alone": True}
     return render("play.html", data, title=f"{short(task)}, {label}", tasks=names, **page)
-
-
-def all_tasks(groups: Sequence[Group]) -> tuple[str, ...]:
-    """Every task, in the order in which streams learn them: its place decides its colour everywhere."""
-    learnt = [task for group in groups for learning in group.learning for task in learning]
-    return tuple(dict.fromkeys([*learnt, *(task for group in groups for task in group.tasks)]))
 
 
 def player_data(tasks: Sequence[str], catalogue: Catalogue, starts: Starts) -> dict[str, Any]:
@@ -226,35 +223,44 @@ def templates() -> jinja2.Environment:
         "percent": percent,
         "ticks": ticks,
         "tick_label": tick_label,
-        "heat": lambda value: f"{0.5 * min(max(value, 0.0), 1.0):.2f}",
+        "heat": lambda value: f"{0.5 * min(max(value, 0.0), 1.0):.2f}" if value == value else "0",
         "capitalise": lambda text: text[:1].upper() + text[1:],
     }
     return environment
 
 
-def counts(summary: Summary) -> str:
-    """How many runs a summary is made of."""
-    orders = f"{summary.n_orders} orders" if summary.n_orders > 1 else "one order"
-    return f"{orders}, {summary.n_seeds} seeds" if summary.n_seeds > 1 else f"{orders}, one seed"
+def counts(standing: Standing) -> str:
+    """How many runs a standing is made of."""
+    orders = f"{standing.n_orders} orders" if standing.n_orders > 1 else "one order"
+    return f"{orders}, {standing.n_seeds} seeds" if standing.n_seeds > 1 else f"{orders}, one seed"
 
 
-def advice(groups: Sequence[Group], summaries: Sequence[Summary]) -> str:
+def sentence(standing: Standing) -> str:
+    """What happened to each task, in words and measured numbers."""
+    parts = []
+    for row in standing.rows:
+        name, learnt = short(row.task), number(row.learnt)
+        if standing.is_share and row.learnt < LEARNT:
+            parts.append(f"{name} hardly at all ({learnt})")
+        elif not row.was_followed:
+            last = "" if standing.together or len(standing.rows) == 1 else ", the last,"
+            parts.append(f"{name}{last} to {learnt}")
+        elif row.kept is None:
+            parts.append(f"{name} to {learnt}, which ended at {number(row.end)}")
+        elif row.end > row.learnt and number(row.end) != learnt:
+            parts.append(f"{name} to {learnt}, and ended even higher, at {number(row.end)}")
+        else:
+            parts.append(f"{name} to {learnt}, and kept {percent(row.kept)} of it")
+    return f"Learnt {'; '.join(parts)}{', all at once' if standing.together else ''}."
+
+
+def advice(analysis: Analysis, ranked: Sequence[Standing]) -> str:
     """What the reader should not conclude from so little."""
-    if not summaries:
+    if not ranked:
         return ""
-    if not any(row.end is not None for summary in summaries for row in summary.rows):
+    if not any(row.was_followed for standing in ranked for row in standing.rows):
         return "Only one task has been learnt so far: whether it is kept shows when another one follows."
-    if all(len(group.entries) == 1 for group in groups):
+    n_seeds = max(len(group.entries) for group in analysis.groups)
+    if n_seeds == 1:
         return "One seed: these numbers say what happened, not what usually happens. More seeds give intervals."
-    return ""
-
-
-def _source(results: Results) -> str:
-    sources = dict.fromkeys(results.normaliser(entry.seed).source for entry in results.entries)
-    return "; ".join(sources).replace("-v5", "")
-
-
-def bar_domain(charts: Sequence[transfer.Chart]) -> tuple[float, float]:
-    """The range of bars, whiskers included, the same for all conditions."""
-    values = [value for chart in charts for bar in chart.bars for value in (bar.value, bar.low, bar.high)]
-    return domain([min(max(value, -CAP), CAP) for value in values], -0.1, 0.1)
+    return f"Intervals take at least {MIN_SEEDS} seeds." if n_seeds < MIN_SEEDS else ""

@@ -10,15 +10,16 @@ import contourpy
 import numpy as np
 from markupsafe import Markup, escape
 
-from evergait.analysis.plane import LARGEST
+from evergait.analysis.plane import LARGEST, UNMEASURED
 from evergait.core.names import short
 from evergait.report.axes import tick_label, ticks
+from evergait.scores.scale import Scale
 
 WIDTH, HEIGHT = 320, 280
 LEFT, TOP, RIGHT, BOTTOM = 30, 8, 312, 256
 """The frame of a panel in its own units."""
 LEVELS = tuple(level / 10 for level in range(1, 11))
-"""Contours of R̂: one veil each, so that what is higher is darker."""
+"""Contours of scores: one veil each, so that what is higher is darker."""
 VEIL = 0.055
 """How much a veil hides of what is below it."""
 ROOM = 8.0
@@ -43,33 +44,38 @@ class Sketch:
     paths: tuple[str, ...] = ()
     data: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is a picture, or there could be one."""
+        return bool(self.panels) or self.words in (DAMAGED, UNMEASURED)
 
-def sketch(plane: dict[str, Any] | str, tasks: Sequence[str]) -> Sketch:
+
+def sketch(plane: dict[str, Any] | str, tasks: Sequence[str], scale: Scale) -> Sketch:
     """The plane as the page shows it; a task's place among `tasks` decides its colour."""
     if isinstance(plane, str):
         return Sketch(plane)
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
-            return _sketch(plane, tasks)
+            return _sketch(plane, tasks, scale)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError):
         return Sketch(DAMAGED)
 
 
-def _sketch(plane: dict[str, Any], tasks: Sequence[str]) -> Sketch:
+def _sketch(plane: dict[str, Any], tasks: Sequence[str], scale: Scale) -> Sketch:
     xs, ys = np.array(plane["x"], np.float64), np.array(plane["y"], np.float64)
     across, up = _scale(xs, LEFT, RIGHT), _scale(ys, BOTTOM, TOP)
     columns, rows = [round(across(x), 1) for x in xs], [round(up(y), 1) for y in ys]
-    best = {task: _number(plane["best"][task]) or 1.0 for task in plane["landscapes"]}
-    stops = [[_stop(name, point, across, up, best) for point in path] for name, path in plane["paths"].items()]
+    shown = list(plane["landscapes"])
+    stops = [[_stop(name, point, across, up, shown, scale) for point in path] for name, path in plane["paths"].items()]
     axes = _axes(xs, ys, across, up)
     stars = [_star(across(x), up(y), tasks.index(task), short(task)) for task, (x, y) in plane["optima"].items()]
     panels, values = [], []
-    for i, task in enumerate(best):
-        landscape = np.array(plane["landscapes"][task], np.float64).reshape(len(ys), len(xs)) / best[task]
+    for i, task in enumerate(shown):
+        landscape = scale.score(task, np.array(plane["landscapes"][task], np.float64).reshape(len(ys), len(xs)))
         if not (np.abs(landscape) < LARGEST).all():
             raise ValueError("a landscape has no contours")
         names = " and ".join(plane["paths"])
-        label = f"R̂ on {short(task)} over the plane, with the paths of {names}. Arrow keys read values."
+        label = f"{scale.name} on {short(task)} over the plane, with the paths of {names}. Arrow keys read values."
         ways = [_way(number, path, i) for number, path in enumerate(stops)]
         panels.append(Panel(task, _svg([*_veils(columns, rows, landscape), *axes, *ways, *stars], label)))
         values.append(np.round(landscape, 3).tolist())
@@ -98,7 +104,7 @@ def _words(plane: dict[str, Any]) -> str:
     return f"The optima lie up to {apart:.1f} apart, and the ways leave the plane: {', '.join(off)}."
 
 
-def _stop(name: str, point: dict[str, Any], across: Any, up: Any, best: dict[str, float]) -> dict[str, Any]:
+def _stop(name: str, point: dict[str, Any], across: Any, up: Any, tasks: list[str], scale: Scale) -> dict[str, Any]:
     """One point of a path: where it is, and what hovering says there."""
     learning = " + ".join(map(short, point["learning"]))
     when = f"generation {point['generation']} of {learning}" if point["generation"] else "before training"
@@ -108,7 +114,7 @@ def _stop(name: str, point: dict[str, Any], across: Any, up: Any, best: dict[str
         "stage": int(point["stage"]),
         "words": f"{name}, {when}",
         "off": round(_number(point["off"]), 3),
-        "values": [round(_number(point["returns"][task] / r), 3) for task, r in best.items()],
+        "values": [round(_number(scale.score_of(task, point["returns"][task])), 3) for task in tasks],
     }
 
 
@@ -142,7 +148,7 @@ def _axes(xs: Any, ys: Any, across: Any, up: Any) -> list[str]:
 
 
 def _way(number: int, stops: list[dict[str, Any]], task: int) -> str:
-    """A path with a dot wherever θ was kept and there is room; each is as dark as the R̂ that θ itself had there."""
+    """A path with a dot wherever θ was kept and there is room; each is as dark as the score that θ itself had there."""
     line = "M" + "L".join(f"{stop['x']} {stop['y']}" for stop in stops)
     dots, last = "", (math.inf, math.inf)
     for i, stop in enumerate(stops):

@@ -43,7 +43,7 @@ def _study_file(path: Path) -> Path | None:
     return path / "study.toml" if (path / "study.toml").exists() else None
 
 
-def facts(results: Results) -> list[tuple[str, str]]:
+def facts(results: Results, scale_words: str = "") -> list[tuple[str, str]]:
     """Versions and seeds, as the phases themselves recorded them."""
     folders = {phase.name: phase for entry in results.entries for phase in entry.run.phases}
     identities = {name: phase.identity() for name, phase in folders.items()}
@@ -65,7 +65,7 @@ def facts(results: Results) -> list[tuple[str, str]]:
         ("parts that changed since", "; ".join(results.outdated)),
         ("trained with", _trained_with(folders.values())),
         ("page written with", in_words(versions())),
-        ("R*", "; ".join(dict.fromkeys(results.normaliser(entry.seed).source for entry in results.entries))),
+        ("scores", scale_words),
     ]
     return [(name, value) for name, value in found if value]
 

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from evergait.analysis.summary import number
-from evergait.analysis.tables import extrema_tables, multi_task_table, runs_table, single_task_table, summary_table
+from evergait.analysis.ranking import number
+from evergait.analysis.study import Analysis
 from evergait.core.table import Table, Value
-from evergait.paper.claims import study_claims
-from evergait.studies.results import Results
+from evergait.paper.claims import Claim, study_claims
+from evergait.paper.tables import all_tables
 
 
 @dataclass(frozen=True)
@@ -20,18 +20,21 @@ class Verdict:
     detail: str
 
 
-def claims_of(results: Results) -> list[Verdict]:
+def claims_of(analysis: Analysis) -> list[Verdict]:
     """The paper's claims that this study can speak to."""
     found = []
-    for claim in study_claims(results):
-        if claim.estimate is None:
-            continue
-        kind = {"holds": "holds", "does not hold": "fails"}.get(claim.verdict, "open")
-        between = f" [{number(claim.interval[0])}, {number(claim.interval[1])}]" if claim.interval else ""
-        seeds = "one seed" if claim.n_seeds == 1 else f"{claim.n_seeds} seeds"
-        detail = f"{claim.statistic}: {number(claim.estimate)}{between}, {seeds}"
-        found.append(Verdict(kind, claim.verdict, claim.sentence, detail))
+    for claim in study_claims(analysis):
+        if claim.is_measured:
+            kind = {"holds": "holds", "does not hold": "fails"}.get(claim.verdict, "open")
+            found.append(Verdict(kind, claim.verdict, claim.sentence, _detail(claim)))
     return found
+
+
+def _detail(claim: Claim) -> str:
+    between = f" [{number(claim.interval[0])}, {number(claim.interval[1])}]" if claim.interval else ""
+    seeds = "one seed" if claim.n_seeds == 1 else f"{claim.n_seeds} seeds"
+    least = f"; {number(claim.detectable)} would be found in 9 of 10 studies" if claim.detectable is not None else ""
+    return f"{claim.statistic}: {number(claim.estimate or 0.0)}{between}, {seeds}{least}"
 
 
 @dataclass(frozen=True)
@@ -43,18 +46,11 @@ class TextTable:
     rows: tuple[tuple[str, ...], ...]
 
 
-def tables_of(results: Results) -> list[TextTable]:
+def tables_of(analysis: Analysis) -> list[TextTable]:
     """All tables of a study, without columns that have no value; the claims have a section of their own."""
-    tables = [
-        summary_table(results),
-        single_task_table(results),
-        multi_task_table(results),
-        *extrema_tables(results),
-        runs_table(results),
-    ]
     found = []
-    for table in tables:
-        if not table.rows:
+    for table in all_tables(analysis):
+        if table.name == "claims":
             continue
         kept = [i for i in range(len(table.columns)) if any(row[i] is not None for row in table.rows)]
         rows = tuple(tuple(_text(table, row[i]) for i in kept) for row in table.rows)

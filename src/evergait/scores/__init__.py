@@ -1,1 +1,1 @@
-"""Ledgers → measures; seeds → intervals."""
+"""What a number means: returns → scores, ledgers → measures, seeds → intervals."""

@@ -1,27 +1,19 @@
 """Ledgers → what was learnt, kept, forgotten and transferred.
 
-Notation of the paper: R̂(T, k) is the mean return on task T at evaluation k divided by R*(T); stage t = 1..n trains
-task T_t. A run's ledgers come in the order of its stages, one per stage.
+Notation of the paper: R̂(T, k) is the mean return on task T at evaluation k, on a scale (`scale.py`: a score, the
+paper's R̂, or the return itself); stage t = 1..n trains task T_t. A run's ledgers come in the order of its stages.
+Every evaluation of a phase counts, also the one before its first generation. What is not defined is NaN.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from evergait.core.arrays import Float64
+from evergait.scores.scale import Scale, learnt_tasks
 from evergait.store.ledger import Ledger, best_of, mean_of
-
-
-@dataclass(frozen=True)
-class Normaliser:
-    """R*: the return that counts as 1 on each task, and where it comes from."""
-
-    best: Mapping[str, float]
-    source: str
-
-    def __getitem__(self, task: str) -> float:
-        return self.best[task]
 
 
 @dataclass(frozen=True)
@@ -29,7 +21,7 @@ class Metrics:
     """The measures of one run. Stages are counted from 0 here."""
 
     ledgers: Sequence[Ledger]
-    normaliser: Normaliser
+    scale: Scale
 
     @property
     def n_stages(self) -> int:
@@ -42,7 +34,18 @@ class Metrics:
 
     def curve(self, task: str, stage: int) -> Float64:
         """(n_records,) R̂ on a task at the evaluations of a stage."""
-        return self.ledgers[stage].curve(task) / self.normaliser[task]
+        return self.scale.score(task, self.returns(task, stage))
+
+    def returns(self, task: str, stage: int) -> Float64:
+        """(n_records,) plain returns on a task at the evaluations of a stage."""
+        key = task, stage % self.n_stages
+        if key not in self._curves:
+            self._curves[key] = self.ledgers[stage].curve(task)
+        return self._curves[key]
+
+    @cached_property
+    def _curves(self) -> dict[tuple[str, int], Float64]:
+        return {}
 
     def final(self, task: str, stage: int = -1) -> float:
         """R̂ on a task at the last evaluation of a stage."""
@@ -54,7 +57,7 @@ class Metrics:
 
     def random(self, task: str) -> float:
         """R̂(T | rand): mean over random policies."""
-        return mean_of(self.ledgers[0].random_returns[task]) / self.normaliser[task]
+        return self.scale.score_of(task, mean_of(self.ledgers[0].random_returns.get(task, ())))
 
     def matrix(self) -> Float64:
         """(n_stages, n_stages): R̂ on the task of stage j at the last evaluation of stage i."""
@@ -69,7 +72,7 @@ class Metrics:
         return float(self.backward_transfer_curve(learnt, stage)[-1])
 
     def average_backward_transfer(self) -> float:
-        """Avg BWT = mean over i < n of BWT(T_i ← T_n, last)."""
+        """Avg BWT = mean over i < n of BWT(T_i ← T_n, last): last minus best, so below 0 even if nothing is lost."""
         return _mean([self.backward_transfer(i) for i in range(self.n_stages - 1)])
 
     def forward_transfer_curve(self, future: int, stage: int) -> Float64:
@@ -87,12 +90,15 @@ class Metrics:
 
     def interference(self, stage: int) -> float:
         """Int(T, ρ) = 1 − R̂*(T_ρ | T≤ρ); 0 is single-task performance, negative is facilitation."""
-        return 1 - self.best_while_learning(stage)
+        return 1 - self.best_while_learning(stage) if self.scale.is_share else float("nan")
+
+    def later_interference(self) -> float:
+        """Int averaged over the second and later positions; at the first there is nothing to interfere."""
+        return _mean([self.interference(stage) for stage in range(1, self.n_stages)])
 
     def average_performance(self) -> float:
         """Mean over all tasks that the run learnt of R̂ at the very end (Wołczyk et al. 2021, P(t))."""
-        learnt = dict.fromkeys(task for ledger in self.ledgers for task in ledger.learning)
-        return _mean([self.final(task) for task in learnt])
+        return _mean([self.final(task) for task in learnt_tasks(self.ledgers)])
 
     def maximum_forgetting(self) -> float:
         """Mean over i < n of max over l < n of R[l, i] − R[n, i], from ends of stages (Chaudhry et al. 2018, eq. 3).
@@ -103,7 +109,7 @@ class Metrics:
         return _mean([float(matrix[i:last, i].max() - matrix[last, i]) for i in range(last)])
 
     def gem_backward_transfer(self) -> float:
-        """1/(n−1) Σ_{i<n} R[n, i] − R[i, i], from ends of stages (Lopez-Paz & Ranzato 2017, eq. 3)."""
+        """1/(n−1) Σ_{i<n} R[n, i] − R[i, i]: last minus end of phase (Lopez-Paz & Ranzato 2017, eq. 3)."""
         matrix, last = self.matrix(), self.n_stages - 1
         return _mean([float(matrix[last, i] - matrix[i, i]) for i in range(last)])
 
@@ -120,12 +126,12 @@ class Metrics:
         transfers = []
         for stage in range(self.n_stages):
             task = self.task(stage)
-            baseline = _area(baselines[task].curve(task) / self.normaliser[task])
+            baseline = _area(self.scale.score(task, baselines[task].curve(task)))
             transfers.append((_area(self.curve(task, stage)) - baseline) / (1 - baseline))
         return _mean(transfers)
 
     def summary(self) -> dict[str, float]:
-        """Every measure that needs nothing but this run, by the name that files and tables use."""
+        """Every defined measure that needs nothing but this run, by the name that files and tables use."""
         names = {"average_performance": self.average_performance}
         if self.n_stages > 1:
             names |= {
@@ -135,7 +141,7 @@ class Metrics:
                 "gem_backward_transfer": self.gem_backward_transfer,
                 "gem_forward_transfer": self.gem_forward_transfer,
             }
-        return {name: measure() for name, measure in names.items()}
+        return {name: value for name, measure in names.items() if np.isfinite(value := measure())}
 
     def total_steps(self) -> dict[str, int]:
         """Environment steps of the whole run by kind."""
@@ -148,4 +154,4 @@ def _area(curve: Float64) -> float:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))
+    return float(np.mean(values)) if values else float("nan")

@@ -26,7 +26,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from evergait.config import Config, config_from_data, named_plugins
 from evergait.core.data import from_data, require, to_data, to_toml
@@ -57,11 +57,13 @@ class Head:
     orders: tuple[str, ...] = ("all",)
     """Streams that every condition is trained on, unless it has its own; `all` stands for every order of the tasks."""
     baselines: bool = True
-    """Whether every task is also trained on its own, which gives the normaliser R*."""
+    """Whether every task is also trained on its own, which gives R*."""
     seeds: int = 1
     """How many seeds: that of the base config and the ones after it."""
     scale: str = ""
     """Which scale has been applied."""
+    scores: Literal["", "paper"] = ""
+    """`paper`: measured as the paper does, by R̂ = return / R*, with its numbers and claims beside ours."""
 
 
 @dataclass(frozen=True)

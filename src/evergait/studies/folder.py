@@ -16,7 +16,15 @@ from typing import Any
 from evergait.config import Config, config_from_data
 from evergait.core.data import to_data
 from evergait.core.errors import EvergaitError
-from evergait.core.files import make_own_folder, read_json, write_atomically, write_json
+from evergait.core.files import (
+    TOML_LIMIT,
+    make_own_folder,
+    parse_toml,
+    read_bytes,
+    read_json,
+    write_atomically,
+    write_json,
+)
 from evergait.store.phases import PhaseStore
 from evergait.studies.base import Study
 from evergait.studies.cells import Cell, study_cells
@@ -71,7 +79,8 @@ def read_cells(path: Path) -> tuple[dict[str, Any], list[StoredCell]]:
             )
             for cell in data["cells"]
         ]
-        return {"title": str(data["title"]), "description": str(data["description"])}, cells
+        scores = str(data["scores"] if "scores" in data else _scores(path / "study.toml"))
+        return {"title": str(data["title"]), "description": str(data["description"]), "scores": scores}, cells
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise EvergaitError(f"{path / 'study.json'}: was damaged or edited ({error!r})") from error
 
@@ -103,7 +112,8 @@ def open_study(study: Study, path: Path) -> list[Cell]:
             for c in map(stored, cells)
         ]
         head = {"title": study.head.title, "description": study.head.description, "scale": study.head.scale}
-        write_json(path / "study.json", {**head, "cells": listed})
+        scores = {"scores": study.head.scores} if study.head.scores else {}
+        write_json(path / "study.json", {**head, **scores, "cells": listed})
     except OSError as error:
         raise EvergaitError(f"out: {path} cannot be written: {error.strerror}") from error
     return cells
@@ -149,7 +159,15 @@ def load_results(path: str | Path, store: str | Path | None = None) -> Results:
             folders.append(folder)
         if folders:
             entries.append(Entry(cell.condition, cell.order, cell.seed, Run(path, _config(cell, path), tuple(folders))))
-    return Results(head["title"], path, tuple(entries), head["description"])
+    return Results(head["title"], path, tuple(entries), head["description"], head["scores"])
+
+
+def _scores(path: Path) -> str:
+    """How the study asks for returns to be measured, where study.json is older than that; it may be missing."""
+    try:
+        return str(parse_toml(read_bytes(path, TOML_LIMIT), str(path)).get("scores", ""))
+    except EvergaitError:
+        return ""
 
 
 def _config(cell: StoredCell, path: Path) -> Config:

@@ -1,13 +1,9 @@
 """What a study, or a single run, has on disk, as reports see it: entries of (condition, order, seed) and their runs."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from evergait.scores.metrics import Metrics, Normaliser
-from evergait.scores.reference import choose_normaliser
-from evergait.store.ledger import Ledger
 from evergait.training.frame import Frame, make_frame
 from evergait.training.frame import order_name as order_name
 from evergait.training.parts import outdated
@@ -35,6 +31,8 @@ class Results:
     path: Path
     entries: tuple[Entry, ...]
     description: str = ""
+    scores: str = ""
+    """How the study asks for returns to be measured; see `studies.base.Head`."""
 
     @staticmethod
     def of_run(path: str | Path, store: str | Path | None = None) -> "Results":
@@ -57,33 +55,6 @@ class Results:
         """Parts that are of another version now, such as `policy 1, now 2`: trained again, it has other bits."""
         phases = {phase.name: phase for entry in self.entries for phase in entry.run.phases}
         return tuple(dict.fromkeys(part for phase in phases.values() for part in outdated(phase.identity())))
-
-    @cached_property
-    def baselines(self) -> Mapping[int, Mapping[str, Ledger]]:
-        """Seed → task → ledger of its single-task phase; a stream's first phase serves where it has none of its own."""
-        found: dict[int, dict[str, Ledger]] = {}
-        for entry in sorted(self.entries, key=lambda entry: entry.condition != "single"):
-            first = entry.run.ledgers[0]
-            own = entry.condition == "single" or entry.run.config.policy.heads == "shared"
-            if len(first.learning) == 1 and own:
-                found.setdefault(entry.seed, {}).setdefault(first.learning[0], first)
-        return found
-
-    @cached_property
-    def normalisers(self) -> Mapping[int, Normaliser]:
-        """Seed → R* for its runs."""
-        ledgers: dict[int, list[Ledger]] = {}
-        for entry in self.entries:
-            ledgers.setdefault(entry.seed, []).extend(entry.run.ledgers)
-        return {seed: choose_normaliser(found, self.baselines.get(seed)) for seed, found in ledgers.items()}
-
-    def normaliser(self, seed: int) -> Normaliser:
-        """R* for the runs of one seed."""
-        return self.normalisers[seed]
-
-    def metrics(self, entry: Entry) -> Metrics:
-        """The measures of one entry, normalised by its seed's baselines."""
-        return Metrics(entry.run.ledgers, self.normaliser(entry.seed))
 
 
 def phase_label(condition: str, order: str, seed: int, stage: int, n_stages: int) -> str:

@@ -17,14 +17,17 @@ from typing import Any
 import numpy as np
 
 from evergait.config import Config
-from evergait.core.data import require
+from evergait.core.data import require, to_data
 from evergait.core.errors import EvergaitError
 from evergait.core.files import locked, make_own_folder, read_json, write_atomically, write_json
 from evergait.core.signals import stop_at_safe_points
-from evergait.scores.reference import paper_single_task
-from evergait.store.ledger import Record
+from evergait.engines import engine_name
+from evergait.scores.references import scale_of
+from evergait.scores.scale import Scale
+from evergait.store.ledger import Ledger, Record
 from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.studies.space import Dimension, Search
+from evergait.training.evaluate import Evaluator
 from evergait.training.observer import Observer, Position
 from evergait.training.phases import Phase, PhaseTrainer, plan_phases
 from evergait.workers import LocalWorkers, Workers
@@ -39,11 +42,19 @@ def import_optuna() -> Any:
     return optuna
 
 
-def score(config: Config, record: Record) -> float:
-    """Mean over the stream's tasks of return / R*: the paper's, and so the same for all trials; 1 for other tasks."""
-    best = paper_single_task()
+def search_scale(config: Config, workers: Workers, references: Mapping[str, float]) -> Scale:
+    """One scale for all trials: random policies of the config that the search starts from, and R*."""
+    policy = config.build_policy()
+    engines = {task: engine_name(config.engine, task) for task in policy.tasks}
+    randoms = Evaluator(policy, engines, workers, config.evaluation, config.seed).random_policies()
+    learning = tuple(dict.fromkeys(task.name for task in config.stream_tasks))
+    return scale_of([Ledger(0, learning, tuple(task.name for task in policy.tasks), randoms)], references)
+
+
+def score(scale: Scale, config: Config, record: Record) -> float:
+    """Mean over the stream's tasks of their scores; of their returns where there is no R*."""
     tasks = dict.fromkeys(task.name for task in config.stream_tasks)
-    return float(np.mean([record.mean(task) / best.get(task, 1.0) for task in tasks]))
+    return float(np.mean([scale.score_of(task, record.mean(task)) for task in tasks]))
 
 
 OWN_FILES = {"trials.json", "best.toml", "phases", "lock"}
@@ -56,6 +67,7 @@ class _Report(Observer):
     optuna: Any
     trial: Any
     config: Config
+    scale: Scale
     values: dict[int, float] = field(default_factory=dict)
     """Thousandths of the stream → score."""
 
@@ -77,7 +89,7 @@ class _Report(Observer):
     def report(self, stage: int, used: int, record: Record) -> None:
         """Shares of the stream, for trials may differ in the length of a phase."""
         step = round(1000 * (stage + min(used / self.config.phase_length, 1.0)))
-        value = score(self.config, record)
+        value = score(self.scale, self.config, record)
         if step in self.values or not math.isfinite(value):
             return
         self.values[step] = value
@@ -87,24 +99,32 @@ class _Report(Observer):
 
 
 def tune_search(
-    search: Search, out: Path, n_threads: int, first: Sequence[Mapping[str, Any]] = ()
-) -> tuple[Config, float]:
-    """Run the trials that are missing, beginning with the points in `first`; returns the best config and its score."""
+    search: Search,
+    out: Path,
+    n_threads: int,
+    first: Sequence[Mapping[str, Any]] = (),
+    references: Mapping[str, float] | None = None,
+) -> tuple[Config, float, Scale]:
+    """Run the trials that are missing, beginning with the points in `first`.
+
+    Returns the best config, its score and what that means.
+    """
     optuna = import_optuna()
     _open_folder(out)
     with locked(out / "lock", wait=False) as ours:
         if not ours:
             raise EvergaitError(f"out: another process is tuning in {out}; wait for it or stop it")
         space = [repr(search.dimensions), [dict(point) for point in first], optuna.__version__]
-        described = {"config": search.config.to_toml(), "space": space}
-        trials = _read_trials(out, described)
-        study = _new_study(optuna, search, first)
         workers = LocalWorkers(n_threads)
         try:
+            scale = search_scale(search.config, workers, references or {})
+            described = {"config": search.config.to_toml(), "space": space, "scale": to_data(scale)}
+            trials = _read_trials(out, described)
+            study = _new_study(optuna, search, first)
             with stop_at_safe_points():
                 for number in range(max(search.n_trials, len(trials))):
                     before = trials[number] if number < len(trials) else None
-                    ended = _run_trial(optuna, study, search, out, workers, before)
+                    ended = _run_trial(optuna, study, search, out, workers, scale, before)
                     if before is None:
                         trials.append(ended)
                         write_json(out / "trials.json", {"search": described, "trials": trials})
@@ -115,7 +135,7 @@ def tune_search(
     best = _best(trials)
     if best is None:
         raise EvergaitError("tune: no trial had a finite score; nothing can be chosen")
-    return search.config_with(best["params"]), float(best["score"])
+    return search.config_with(best["params"]), float(best["score"]), scale
 
 
 def _open_folder(out: Path) -> None:
@@ -167,7 +187,7 @@ def _suggest(trial: Any, dimension: Dimension) -> Any:
 
 
 def _run_trial(
-    optuna: Any, study: Any, search: Search, out: Path, workers: Workers, before: dict[str, Any] | None
+    optuna: Any, study: Any, search: Search, out: Path, workers: Workers, scale: Scale, before: dict[str, Any] | None
 ) -> dict[str, Any]:
     """Train one proposal on the stream, phase by phase, unless it is pruned on the way; or find it in the store."""
     trial, path = study.ask(), out / "trials.json"
@@ -176,7 +196,7 @@ def _run_trial(
         raise EvergaitError(f"{path}: trial {trial.number} is not what was proposed; it was damaged or edited")
     config = search.config_with(params)
     config.check()
-    report = _Report(optuna, trial, config)
+    report = _Report(optuna, trial, config, scale)
     ended: dict[str, Any] = {"params": params, "state": "pruned", "score": None}
     try:
         if before is None or before.get("state") != "pruned":
@@ -205,7 +225,7 @@ def _train(config: Config, store: PhaseStore, workers: Workers, report: _Report)
         report.found(phase, store.folder(phase.name))
         folder = trainer.ensure(phase)
     assert folder  # noqa: S101 - a stream has a phase
-    return score(config, folder.ledger().records[-1])
+    return score(report.scale, config, folder.ledger().records[-1])
 
 
 def _report_again(report: _Report, before: Mapping[str, Any], path: Path) -> None:

@@ -11,7 +11,7 @@ import itertools
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -38,7 +38,7 @@ from evergait.core.signals import stop_at_safe_points
 from evergait.engines.acting import Acting
 from evergait.policy import Policy
 from evergait.scores.metrics import Metrics
-from evergait.scores.reference import choose_normaliser
+from evergait.scores.references import scale_of
 from evergait.store.ledger import Ledger
 from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.tasks import Task, parse_task
@@ -173,8 +173,12 @@ class Run:
     @cached_property
     def metrics(self) -> Metrics:
         """What was learnt, kept, forgotten and transferred."""
+        return self.scored({})
+
+    def scored(self, references: Mapping[str, float]) -> Metrics:
+        """The same with R* from the user, by task; without any, R* ships with the package or there is none."""
         self._require_phase()
-        return Metrics(self.ledgers, choose_normaliser(self.ledgers))
+        return Metrics(self.ledgers, scale_of(self.ledgers, references))
 
     def _require_phase(self) -> None:
         if not self.phases:

@@ -1,31 +1,33 @@
 // Line charts in inline SVG. Plotly is a dependency of the package, but its only bundle in the wheel is 4.8 MB, a third of
 // what a whole report may weigh; these lines, bands, hover, zoom and toggles need no more than this file.
-const charts = { list: [], zoom: null, hidden: new Set(), measure: "return" };
+const charts = { list: [], zoom: null, hidden: new Set(), measure: "return", isShare: false };
 
 function niceTicks(low, high, wanted) {
   const raw = (high - low) / Math.max(1, wanted);
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw) || raw;
+  const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= raw) || raw;
   const ticks = [];
   for (let t = Math.ceil(low / step - 1e-9) * step; t <= high + step * 1e-9; t += step) ticks.push(Math.abs(t) < step / 1e6 ? 0 : t);
-  return { ticks, digits: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) };
+  const digits = [0, 1, 2, 3, 4, 5, 6].find((n) => Math.abs(step * 10 ** n - Math.round(step * 10 ** n)) < 1e-6) ?? 6;
+  return { ticks, labels: ticks.map((t) => format(t, digits)) };
 }
 
-const CAP = 2;  // as in html.py: one task far beyond R* must not flatten all other lines
+const CAP = 2;  // as in charts.py: one task far beyond R* must not flatten all other lines
 
-// One scale for all panels of a measure: otherwise they cannot be compared.
+// One scale for all panels of a measure: otherwise they cannot be compared. Returns have whatever range they have;
+// bands may leave it, for those of three seeds are wide.
 function sharedDomain(panels, measure) {
-  let low = measure === "backward" ? -0.5 : 0;
-  let high = measure === "return" ? 1 : 0.2;
+  const shares = charts.isShare && measure !== "return";
+  let [low, high] = !shares ? (measure === "return" ? [Infinity, -Infinity] : [0, 0]) : measure === "score" ? [0, 1] : measure === "backward" ? [-0.5, 0.2] : [0, 0.2];
+  const cut = (y) => (shares ? clamp(y, -CAP, CAP) : y);
   for (const panel of panels) {
-    for (const line of panel.lines[measure]) {
-      for (const values of [line.y, line.low || [], line.high || []]) {
-        for (const y of values) if (isNumber(y)) [low, high] = [Math.min(low, Math.max(y, -CAP)), Math.max(high, Math.min(y, CAP))];
-      }
+    for (const line of panel.lines[measure].filter((line) => !charts.hidden.has(line.task))) {
+      for (const y of line.y) if (isNumber(y)) [low, high] = [Math.min(low, cut(y)), Math.max(high, cut(y))];
     }
   }
+  if (!(high > low)) [low, high] = Number.isFinite(low) ? [low - 1, high + 1] : [0, 1];
   const margin = 0.05 * (high - low);
-  return [low < 0 ? low - margin : low, high + margin];
+  return [low === 0 ? 0 : low - margin, high + margin];
 }
 
 // Pieces of a line between gaps, as SVG path data.
@@ -69,9 +71,10 @@ class Chart {
   }
 
   draw() {
-    const width = this.figure.clientWidth, height = 190;
+    const width = this.figure.clientWidth, height = width > 620 ? 340 : 190;
     if (!width) return;
-    const margin = { left: 38, right: 8, top: 20, bottom: 24 };
+    const widest = Math.max(...niceTicks(...charts.domain, 4).labels.map((text) => text.length));
+    const margin = { left: 12 + 6.5 * Math.max(widest, 3), right: 8, top: 20, bottom: 24 };
     const [x0, x1] = this.domain, [y0, y1] = charts.domain;
     const X = (x) => margin.left + ((x - x0) / (x1 - x0)) * (width - margin.left - margin.right);
     const Y = (y) => height - margin.bottom - ((y - y0) / (y1 - y0)) * (height - margin.top - margin.bottom);
@@ -93,15 +96,18 @@ class Chart {
 
   axes() {
     const { X, Y, width, height, margin } = this, parts = [];
-    const ys = niceTicks(...charts.domain, 4), xs = niceTicks(...this.domain, Math.max(2, width / 90));
-    for (const y of ys.ticks) {
+    const ys = niceTicks(...charts.domain, height > 200 ? 7 : 4), xs = niceTicks(...this.domain, Math.max(2, width / 90));
+    ys.ticks.forEach((y, i) => {
       parts.push(svg("path", { class: y === 0 ? "zero" : "grid", d: `M${margin.left} ${Y(y)}H${width - margin.right}` }));
-      parts.push(svg("text", { class: "tick", x: margin.left - 6, y: Y(y) + 4, "text-anchor": "end" }, format(y, ys.digits)));
-    }
-    for (const x of xs.ticks) {
-      const anchor = X(x) > width - margin.right - 14 ? "end" : "middle";
-      parts.push(svg("text", { class: "tick", x: anchor === "end" ? width - 2 : X(x), y: height - 7, "text-anchor": anchor }, format(x, xs.digits)));
-    }
+      parts.push(svg("text", { class: "tick", x: margin.left - 6, y: Y(y) + 4, "text-anchor": "end" }, ys.labels[i]));
+    });
+    let free = -Infinity;  // a label that would touch the one before it is left out
+    xs.ticks.forEach((x, i) => {
+      const half = 3.3 * xs.labels[i].length, at = Math.min(X(x), width - 2 - half);
+      if (at - half < free) return;
+      parts.push(svg("text", { class: "tick", x: at, y: height - 7, "text-anchor": "middle" }, xs.labels[i]));
+      free = at + half + 6;
+    });
     return parts;
   }
 
@@ -148,8 +154,10 @@ class Chart {
     this.cursor.append(svg("path", { d: `M${X(x)} ${margin.top}V${height - margin.bottom}` }));
     lines.forEach((line) => this.cursor.append(svg("circle", { cx: X(x), cy: Y(line.y[index]), r: 3.5, fill: colourOf(line.task) })));
     const rows = lines.map((line) => {
-      const spread = line.low ? ` (${format(line.low[index])} to ${format(line.high[index])})` : "";
-      return make("div", { style: `--c: ${colourOf(line.task)}` }, `${this.tasks[line.task]} ${format(line.y[index])}${spread}`);
+      const spread = line.low && isNumber(line.low[index]) ? ` (${short(line.low[index])} to ${short(line.high[index])})` : "";
+      const plain = charts.measure === "score" ? this.panel.lines.return.find((other) => other.task === line.task) : null;
+      const beside = plain && isNumber(plain.y[index]) ? `, return ${short(plain.y[index])}` : "";
+      return make("div", { style: `--c: ${colourOf(line.task)}` }, `${this.tasks[line.task]} ${short(line.y[index])}${spread}${beside}`);
     });
     this.tip.replaceChildren(make("b", {}, this.panel.unit === "generation" ? `generation ${x}` : `${x} ${this.panel.unit}`), ...rows);
     const right = X(x) > width / 2;
@@ -208,9 +216,12 @@ function setZoom(range) {
 function startCharts(data) {
   const host = $("#curves-panels");
   if (!host) return;
+  charts.isShare = data.isShare;
+  charts.measure = data.isShare ? "score" : "return";
   const redraw = () => { charts.domain = sharedDomain(data.panels, charts.measure); charts.list.forEach((chart) => chart.draw()); };
   charts.domain = sharedDomain(data.panels, charts.measure);
   $$("figure", host).forEach((figure) => charts.list.push(new Chart(figure, data.panels[Number(figure.dataset.panel)], data.tasks)));
+  startFilter();
   charts.list.forEach((chart) => chart.draw());
   $$("#curves-legend button").forEach((button) => button.addEventListener("click", () => {
     const task = Number(button.dataset.task), shown = charts.hidden.has(task);
@@ -224,8 +235,22 @@ function startCharts(data) {
     redraw();
   }));
   $("#reset-zoom").addEventListener("click", () => setZoom(null));
-  const choose = $("#curves-order");
-  choose?.addEventListener("change", () => $$("figure", host).forEach((figure) => {
-    figure.hidden = choose.value !== "" && figure.dataset.order !== choose.value;
-  }));
+}
+
+// Conditions and the order that are shown, everywhere on the page at once.
+function startFilter() {
+  const buttons = $$("#filter-conditions button"), order = $("#curves-order");
+  const apply = () => {
+    const hidden = new Set(buttons.filter((b) => b.getAttribute("aria-pressed") === "false").map((b) => b.dataset.condition));
+    $$("[data-condition]:not(button)").forEach((node) => {
+      const other = node.dataset.order !== undefined && order && order.value !== "" && node.dataset.order !== order.value;
+      node.hidden = hidden.has(node.dataset.condition) || (other && node.dataset.order.includes(" > "));
+    });
+  };
+  const press = (list, shown) => { list.forEach((button) => button.setAttribute("aria-pressed", String(shown))); apply(); };
+  buttons.forEach((button) => button.addEventListener("click", () => press([button], button.getAttribute("aria-pressed") === "false")));
+  $("#filter-all")?.addEventListener("click", () => press(buttons, true));
+  $("#filter-none")?.addEventListener("click", () => press(buttons, false));
+  order?.addEventListener("change", apply);
+  apply();
 }

@@ -20,6 +20,9 @@ const format = (value, digits = 2) => {
   return (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "\u2212");
 };
 
+// As `number` in ranking.py: as many digits as a reader wants.
+const short = (value) => format(value, Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2);
+
 // A task has the same colour, line style and marker everywhere; styles tell tasks apart without any colour.
 const DASHES = ["", "7 3", "2 3", "9 3 2 3", "1 4", "12 4", "5 2 1 2", "3 3"];
 const colourOf = (task) => `var(--task-${task % 7})`;

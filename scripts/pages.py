@@ -1,20 +1,32 @@
-"""Pages of docs/ with measured parts: what stands between `<!-- name -->` and `<!-- end -->` is written by programs."""
+"""Pages with parts that programs write: what stands between `<!-- name -->` and `<!-- end -->`.
 
+docs/generated.json has a digest of every such part, so that a test sees when one was edited by hand.
+"""
+
+import hashlib
+import json
 import re
 from pathlib import Path
 
 from evergait.analysis.gather import Values
 from evergait.core.table import Table
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+DIGESTS = DOCS / "generated.json"
+PART = r"(<!-- (?P<name>[a-z ]+) -->\n)(?P<block>.*?)(<!-- end -->)"
 
 
 def fill_in(page: str, blocks: dict[str, str]) -> None:
     """Replace measured parts of a page, and leave everything else as its authors wrote it."""
-    text = (DOCS / page).read_text()
+    path = DOCS / page
+    text = path.read_text()
     for name, block in blocks.items():
         text = filled(text, name, block)
-    (DOCS / page).write_text(text)
+    path.write_text(text)
+    digests = json.loads(DIGESTS.read_text()) if DIGESTS.exists() else {}
+    digests.setdefault(page, {}).update({name: digest(text, name) for name in blocks})
+    DIGESTS.write_text(json.dumps(digests, indent=2, sort_keys=True) + "\n")
 
 
 def filled(text: str, name: str, block: str) -> str:
@@ -23,6 +35,17 @@ def filled(text: str, name: str, block: str) -> str:
     if n != 1:
         raise SystemExit(f"the page has no part {name}")
     return text
+
+
+def parts(text: str) -> list[str]:
+    """Names of the measured parts of a page."""
+    return [found["name"] for found in re.finditer(PART, text, flags=re.DOTALL)]
+
+
+def digest(text: str, name: str) -> str:
+    """Of what stands in one part."""
+    found = re.search(_pattern(name), text, flags=re.DOTALL)
+    return hashlib.sha256((found[2] if found else "").encode()).hexdigest()[:16]
 
 
 def rows(page: str, name: str) -> list[list[str]]:

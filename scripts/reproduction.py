@@ -1,6 +1,6 @@
 """The paper's numbers beside ours: fills in docs/reproduction.md and the README's table from the ledgers in results/.
 
-python benchmarks/reproduction.py [--skip-verify]
+python scripts/reproduction.py [--skip-verify]
 
 Nothing is trained. The policy at the end of every phase is played again in plain Gymnasium, which takes a minute per
 phase; with --skip-verify that part of the page stays as it is. The study's report goes to docs/reproduction.html.
@@ -9,6 +9,7 @@ phase; with --skip-verify that part of the page stays as it is. The study's repo
 
 import argparse
 import contextlib
+import functools
 import io
 import json
 import sys
@@ -19,27 +20,30 @@ import matplotlib as mpl
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path.insert(0, str(ROOT / "scripts"))
 
 from pages import DOCS, fill_in, markdown, rows, with_interval  # noqa: E402
 
-from evergait.analysis.gather import Measure, Values, finished, gather, later_interference  # noqa: E402
+from evergait.analysis.curves import panel  # noqa: E402
+from evergait.analysis.gather import Measure, Values  # noqa: E402
+from evergait.analysis.study import Analysis  # noqa: E402
 from evergait.analysis.tables import extrema_tables, runs_table, single_task_table  # noqa: E402
 from evergait.cli import main as evergait  # noqa: E402
 from evergait.config import Evaluation  # noqa: E402
 from evergait.core.names import short  # noqa: E402
 from evergait.core.table import Table, Value  # noqa: E402
-from evergait.figures.curves import Curve, backward, draw_curves, forward, normalised  # noqa: E402
-from evergait.figures.style import SETTINGS, Picture, legend_below, panels, say_nothing  # noqa: E402
+from evergait.figures.curves import draw_panel  # noqa: E402
+from evergait.figures.style import SETTINGS, Picture, legend_below, panels  # noqa: E402
 from evergait.paper.claims import claims_table  # noqa: E402
 from evergait.paper.distance import distance as distance_to  # noqa: E402
 from evergait.paper.distance import published, worst_share  # noqa: E402
-from evergait.scores.metrics import Metrics, Normaliser  # noqa: E402
-from evergait.scores.reference import paper_single_task  # noqa: E402
+from evergait.paper.numbers import paper_single_task  # noqa: E402
+from evergait.paper.study import analyse, hat_scale  # noqa: E402
+from evergait.scores.metrics import Metrics  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402
 from evergait.studies.cells import study_cells  # noqa: E402
-from evergait.studies.folder import load_results, read_cells  # noqa: E402
-from evergait.studies.results import Results, phase_label  # noqa: E402
+from evergait.studies.folder import is_study, load_results, read_cells  # noqa: E402
+from evergait.studies.results import phase_label  # noqa: E402
 from evergait.studies.tree import Tree  # noqa: E402
 from evergait.training.evaluate import Evaluator  # noqa: E402
 from evergait.training.run import Run  # noqa: E402
@@ -67,15 +71,15 @@ def is_asked_for(condition: str, order: str) -> bool:
     return condition == "single" or (condition in CONDITIONS and order == ORDER)
 
 
-def pilot() -> Results:
+def pilot() -> Analysis:
     """What results/paper has of the one order, and its single-task baselines."""
     found = load_results(STUDY)
-    return replace(found, entries=tuple(e for e in found.entries if is_asked_for(e.condition, e.order)))
+    return analyse(replace(found, entries=tuple(e for e in found.entries if is_asked_for(e.condition, e.order))))
 
 
-def state(results: Results) -> str:
+def state(analysis: Analysis) -> str:
     """What is trained and what is missing."""
-    done = {phase.name for entry in results.entries for phase in entry.run.phases}
+    done = {phase.name for entry in analysis.results.entries for phase in entry.run.phases}
     nodes: dict[str, str] = {}
     for cell in read_cells(STUDY)[1]:
         if is_asked_for(cell.condition, cell.order):
@@ -83,37 +87,41 @@ def state(results: Results) -> str:
                 nodes.setdefault(name, phase_label(cell.condition, cell.order, cell.seed, i, len(cell.phases)))
     missing = [label for name, label in nodes.items() if name not in done]
     words = f"{len(nodes) - len(missing)} of {len(nodes)} phases are trained."
-    return words + (f" Missing: {'; '.join(missing)}." if missing else "")
+    words += f" Missing: {'; '.join(missing)}." if missing else ""
+    return f"{words}{older(analysis)}"
 
 
-def curves(results: Results, name: str, kinds: dict[str, Curve]) -> None:
+def older(analysis: Analysis) -> str:
+    """A sentence on results that today's parts would not give to the bit."""
+    parts = "; ".join(analysis.results.outdated)
+    words = f" They were trained with an older version of a part ({parts}): training them again gives other bits."
+    return words if parts else ""
+
+
+def curves(analysis: Analysis, name: str, kinds: dict[str, str]) -> None:
     """The order's curves, a column per condition and a row per kind."""
+    groups = [group for name in CONDITIONS for group in analysis.groups if group.condition == name]
     with mpl.rc_context(SETTINGS):
-        figure, axes = panels(len(kinds), len(CONDITIONS), width=3.6, height=2.6)
-        for i, (label, what) in enumerate(kinds.items()):
-            row = axes[i * len(CONDITIONS) : (i + 1) * len(CONDITIONS)]
-            for panel, condition in zip(row, CONDITIONS, strict=True):
-                entries = [entry for entry in results.entries if entry.condition == condition]
-                panel.set_title(condition)
-                if not entries:
-                    say_nothing(panel, "not trained yet")
-                    continue
-                panel.set_xlabel("generation")
-                panel.set_ylabel(label)
-                draw_curves(panel, results, entries, what)
-            low, high = min(p.get_ylim()[0] for p in row), max(p.get_ylim()[1] for p in row if p.axison)
-            for panel in row:
-                panel.set_ylim(low, high)
+        figure, axes = panels(len(kinds), len(groups), width=3.6, height=2.6)
+        for i, (label, measure) in enumerate(kinds.items()):
+            row = axes[i * len(groups) : (i + 1) * len(groups)]
+            for at, group in zip(row, groups, strict=True):
+                at.set_title(group.condition)
+                draw_panel(at, panel(group), measure)
+                at.set_ylabel(label)
+            low, high = min(at.get_ylim()[0] for at in row), max(at.get_ylim()[1] for at in row)
+            for at in row:
+                at.set_ylim(low, high)
         legend_below(figure, axes[0])
     (DOCS / f"{name}.png").write_bytes(dict(Picture(name, "", figure).files())[f"{name}.png"])
 
 
-def kept(results: Results) -> Table:
+def kept(analysis: Analysis) -> Table:
     """What every task came to in its own phase, and what was left of it in the last one."""
     table_rows: list[tuple[Value, ...]] = []
     for condition in CONDITIONS:
-        for entry in finished(results, condition):
-            metrics, paper = results.metrics(entry), published(condition, ORDER)
+        for entry in analysis.finished(condition):
+            metrics, paper = analysis.metrics(entry), published(condition, ORDER)
             last = metrics.n_stages - 1
             for stage in range(metrics.n_stages):
                 task = metrics.task(stage)
@@ -151,12 +159,12 @@ def fresh(run: Run, name: str) -> float:
     return float(workers.run("planar", evaluator.episodes(state.theta, task, state.statistics, FRESH)).returns.mean())
 
 
-def headline(results: Results) -> str:
+def headline(analysis: Analysis) -> str:
     """What each condition reached and what it kept, for the README."""
     lines: list[tuple[Value, ...]] = []
     for condition, meaning in MEANING.items():
-        for entry in finished(results, condition)[:1]:
-            metrics = results.metrics(entry)
+        for entry in analysis.finished(condition)[:1]:
+            metrics = analysis.metrics(entry)
             tasks = [metrics.task(stage) for stage in range(metrics.n_stages)]
             best = [ledger.curve(task).max() for ledger, task in zip(metrics.ledgers, tasks, strict=True)]
             end = [np.median(metrics.ledgers[-1].curve(task)[-LATE:]) for task in tasks]
@@ -176,10 +184,10 @@ def verified() -> str:
     return markdown(Table("verified", caption, columns, tuple(tuple(row[name] for name in names) for row in found)))
 
 
-def cost(results: Results) -> str:
+def cost(analysis: Analysis) -> str:
     """What the complete study takes, from the steps of the phases that are trained."""
     speed = {row[0]: float(row[3].replace(",", "")) for row in rows("physics.md", "speed") if row[1] == "planar"}
-    ledgers = {phase.name: phase.ledger() for entry in results.entries for phase in entry.run.phases}.values()
+    ledgers = {phase.name: phase.ledger() for entry in analysis.results.entries for phase in entry.run.phases}.values()
     seconds = [sum(ledger.total_steps().values()) / speed[ledger.learning[0]] for ledger in ledgers]
     n_phases = len(Tree.build(study_cells(read_study("paper").at_scale("full"))).nodes)
     hours = n_phases * float(np.mean(seconds)) / 3600
@@ -199,18 +207,16 @@ def distance(metrics: Metrics) -> float:
 
 def nearer() -> str:
     """The two readings at full scale, condition by condition, by their distance to the paper."""
-    if not (AUTHORS / "study.json").exists():
+    if not is_study(AUTHORS):
         command = "evergait study run authors --scale full --only 'H>S>W' --out results/authors"
         return f"The authors' reading is not trained yet: `{command}`."
     found: dict[str, list[float]] = {}
     for folder in (STUDY, AUTHORS):
-        results = load_results(folder)
+        analysis = analyse(load_results(folder))
         for condition in CONDITIONS:
-            entries = [e for e in finished(results, condition) if e.order == ORDER]
             paper = published(condition, ORDER)
-            found.setdefault(condition, []).append(
-                float(np.mean([distance_to(results.metrics(entry), paper) for entry in entries]))
-            )
+            values = analysis.gather(condition, functools.partial(distance_to, paper=paper), [ORDER])
+            found.setdefault(condition, []).append(values.estimate)
     lines = [(name, *pair, pair[1] - pair[0]) for name, pair in found.items()]
     mean = tuple(np.mean([line[1:] for line in lines], axis=0).tolist())
     columns = ("condition", "the paper's words", "the authors' code", "change")
@@ -225,7 +231,8 @@ def keeps(metrics: Metrics) -> float:
 
 def by_the_paper(measure: Measure) -> Measure:
     """A measure by the paper's R*: at this scale our own is at times that of a Swimmer that has not learnt to swim."""
-    return lambda metrics: measure(Metrics(metrics.ledgers, Normaliser(paper_single_task(), "the paper")))
+    best = paper_single_task()
+    return lambda metrics: measure(Metrics(metrics.ledgers, hat_scale("the paper", best, tuple(best))))
 
 
 def best_return(stage: int) -> Measure:
@@ -241,23 +248,23 @@ def verdict(change: Values) -> str:
 
 def readings() -> str:
     """One reading at a time: final R̂, BWT and Int over seeds, what each task came to, and how far from the paper."""
-    if not (READINGS / "study.json").exists():
+    if not is_study(READINGS):
         return "Not trained yet: `evergait study run readings --out results/readings`."
-    results = load_results(READINGS)
+    analysis = analyse(load_results(READINGS))
     columns: dict[str, tuple[Measure, int]] = {
         "final R̂": (by_the_paper(Metrics.average_performance), 2),
         "avg BWT": (by_the_paper(Metrics.average_backward_transfer), 2),
-        "Int": (by_the_paper(later_interference), 2),
+        "Int": (by_the_paper(Metrics.later_interference), 2),
         **{f"best {task}": (best_return(stage), 0) for stage, task in enumerate(ORDER.split(" > "))},
         "kept": (keeps, 2),
         "distance": (distance, 2),
     }
     table_rows: list[tuple[Value, ...]] = []
-    for condition in results.conditions:
-        if not finished(results, condition):
+    for condition in analysis.results.conditions:
+        if not analysis.finished(condition):
             continue
-        cells = [with_interval(gather(results, condition, measure), digits) for measure, digits in columns.values()]
-        change = gather(results, condition, distance) - gather(results, DEFAULT_READING, distance)
+        cells = [with_interval(analysis.gather(condition, measure), digits) for measure, digits in columns.values()]
+        change = analysis.gather(condition, distance) - analysis.gather(DEFAULT_READING, distance)
         is_compared = condition not in (DEFAULT_READING, "naive")
         against = (with_interval(change, 2), verdict(change)) if is_compared else ("–", "–")
         table_rows.append((condition, *cells, *against))
@@ -269,35 +276,38 @@ def readings() -> str:
         ("the paper's replay", *["–"] * 3, *(f"{b:.0f}" for b in best), f"{np.mean(shares):.2f}", *["–"] * 3)
     )
     names = ("reading", *columns, "change of distance", "seeds")
-    n_seeds = len(gather(results, DEFAULT_READING, distance).seeds)
-    caption = (
-        f"Interquartile mean over {n_seeds} seeds and, in brackets, its bootstrap interval: with three seeds, the range"
-    )
-    return markdown(Table("readings", caption, names, tuple(table_rows)), single_task_table(results))
+    n_seeds = len(analysis.gather(DEFAULT_READING, distance).seeds)
+    caption = f"Mean over {n_seeds} seeds and, in brackets, its 95 % interval (Student's t)"
+    return markdown(Table("readings", caption, names, tuple(table_rows)), single_task_table(analysis))
+
+
+def parts() -> dict[str, dict[str, str]]:
+    """Every part that comes from ledgers alone, by page."""
+    analysis = pilot()
+    blocks = {
+        "state": state(analysis),
+        "tables": markdown(single_task_table(analysis), *extrema_tables(analysis)),
+        "runs": f"{markdown(runs_table(analysis))}\n\n{analysis.scale_words}",
+        "claims": markdown(claims_table(analysis)),
+        "cost": cost(analysis),
+        "readings": readings(),
+        "nearer": nearer(),
+    }
+    return {"reproduction.md": blocks, "../README.md": {"headline": headline(analysis)}}
 
 
 def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--skip-verify", action="store_true")
+    parser.add_argument("--skip-verify", action="store_true", help="leave what takes policies and minutes as it is")
     options = parser.parse_args()
-    results = pilot()
-    curves(results, "reproduction", {"normalised return R̂": normalised})
-    curves(results, "reproduction-transfer", {"BWT": backward, "FWT": forward})
-    blocks = {
-        "state": state(results),
-        "kept": markdown(kept(results)),
-        "tables": markdown(single_task_table(results), *extrema_tables(results)),
-        "runs": markdown(runs_table(results)) + f"\n\nR* comes from {results.normaliser(0).source}.",
-        "claims": markdown(claims_table(results)),
-        "cost": cost(results),
-        "readings": readings(),
-        "nearer": nearer(),
-    }
+    analysis = pilot()
+    curves(analysis, "reproduction", {"R̂": "score"})
+    curves(analysis, "reproduction-transfer", {"BWT": "backward", "FWT": "forward"})
+    for page, blocks in parts().items():
+        fill_in(page, blocks)
     if not options.skip_verify:
-        blocks["verified"] = verified()
-    fill_in("reproduction.md", blocks)
-    fill_in("../README.md", {"headline": headline(results)})
+        fill_in("reproduction.md", {"kept": markdown(kept(analysis)), "verified": verified()})
     with contextlib.chdir(ROOT):  # the page names the folder as it is named here
         evergait(["report", str(STUDY.relative_to(ROOT)), "--output", str(DOCS / "reproduction.html")])
 

@@ -1,6 +1,6 @@
 """Methods against each other: fills in docs/methods.md from the ledgers in results/.
 
-python benchmarks/methods.py [--measure]
+python scripts/methods.py [--measure]
 
 Nothing of the studies is trained. With --measure, every method trains one whole stream, all in turn, to see what it
 costs in time and memory (about ten minutes); without, that part of the page stays as it is.
@@ -11,30 +11,30 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path.insert(0, str(ROOT / "scripts"))
 
 from pages import DOCS, fill_in, filled, markdown, with_interval  # noqa: E402, F401
 
-from evergait.analysis.gather import Measure, finished, gather, later_interference  # noqa: E402
+from evergait.analysis.curves import series  # noqa: E402
+from evergait.analysis.gather import Measure  # noqa: E402
+from evergait.analysis.study import Analysis  # noqa: E402
 from evergait.core.arrays import Float64  # noqa: E402
 from evergait.core.names import short  # noqa: E402
 from evergait.core.table import Table, Value  # noqa: E402
 from evergait.figures.style import OKABE_ITO, SETTINGS, Picture, panels  # noqa: E402
+from evergait.paper.study import analyse  # noqa: E402
 from evergait.policy import PolicyConfig  # noqa: E402
 from evergait.scores.metrics import Metrics  # noqa: E402
-from evergait.scores.stats import interquartile_mean  # noqa: E402
-from evergait.store.ledger import Ledger  # noqa: E402
+from evergait.scores.scale import learnt_tasks  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402
 from evergait.studies.cells import study_cells  # noqa: E402
-from evergait.studies.folder import load_results, read_cells  # noqa: E402
-from evergait.studies.results import Entry, Results  # noqa: E402
+from evergait.studies.folder import is_study, load_results, read_cells  # noqa: E402
 from evergait.training.run import train  # noqa: E402
 
 MARK = 0.9
@@ -43,18 +43,13 @@ MARKERS = "osD^vP*Xph<>"
 STUDIES = ("strengths", "tuning", "methods", "return")
 
 
-def learnt(ledgers: Sequence[Ledger]) -> list[str]:
-    """The tasks of a run, in the order of learning."""
-    return list(dict.fromkeys(task for ledger in ledgers for task in ledger.learning))
-
-
 def worst_task(metrics: Metrics) -> float:
-    """R̂ at the end on the task that fares worst."""
-    return min(metrics.final(task) for task in learnt(metrics.ledgers))
+    """Score at the end on the task that fares worst."""
+    return min(metrics.final(task) for task in learnt_tasks(metrics.ledgers))
 
 
 def at_the_end(task: str, stage: int = -1) -> Measure:
-    """R̂ on one task at the end of a phase, the last one unless told."""
+    """Score on one task at the end of a phase, the last one unless told."""
     return lambda metrics: metrics.final(task, stage)
 
 
@@ -64,121 +59,115 @@ def million_steps(metrics: Metrics) -> float:
 
 
 def plasticity(metrics: Metrics) -> float:
-    """Best R̂ of later tasks while they are learnt, a mean."""
-    return 1 - later_interference(metrics)
+    """Best score of later tasks while they are learnt, a mean."""
+    return 1 - metrics.later_interference()
 
 
-def load(name: str) -> Results | None:
+def load(name: str) -> Analysis | None:
     """A study in results/, if it is there."""
     folder = ROOT / "results" / name
-    return load_results(folder) if (folder / "study.json").exists() else None
+    return analyse(load_results(folder)) if is_study(folder) else None
 
 
-def state(name: str, results: Results | None) -> str:
-    """What of a study is trained."""
-    listed = read_cells(results.path)[1] if results else study_cells(read_study(name))
-    nodes = {getattr(phase, "name", phase) for cell in listed for phase in cell.phases}
-    done = {phase.name for entry in results.entries for phase in entry.run.phases} if results else set()
-    n_done = sum(node in done for node in nodes)
+def state(name: str, analysis: Analysis | None) -> str:
+    """What of a study is trained, and by what its scores are measured."""
+    listed = read_cells(analysis.results.path)[1] if analysis else study_cells(read_study(name))
+    n_phases = len({getattr(phase, "name", phase) for cell in listed for phase in cell.phases})
+    entries = analysis.results.entries if analysis else ()
+    n_done = len({phase.name for entry in entries for phase in entry.run.phases})
     command = f"`evergait study run {name} --out runs/{name}`"
-    words = f"{n_done} of {len(nodes)} phases of the study are trained"
-    return (
-        f"{words} ({command} trains all of them)." if n_done == len(nodes) else f"{words}; {command} trains the rest."
-    )
+    words = f"{n_done} of {n_phases} phases of the study are trained"
+    words += f" ({command} trains all of them)." if n_done == n_phases else f"; {command} trains the rest."
+    if not analysis:
+        return words
+    older = "; ".join(analysis.results.outdated)
+    if older:
+        words += f" They were trained with an older version of a part ({older}): training them again gives other bits."
+    return f"{words} {analysis.scale_words}"
 
 
-def streams(results: Results) -> list[str]:
+def streams(analysis: Analysis) -> list[str]:
     """Conditions with finished runs of more than one phase."""
-    return [c for c in results.conditions if (runs := finished(results, c)) and len(runs[0].run.phases) > 1]
+    return [c for c in analysis.results.conditions if (runs := analysis.finished(c)) and len(runs[0].run.phases) > 1]
 
 
-def comparison(results: Results, columns: dict[str, tuple[Measure, int]]) -> Table:
+def comparison(analysis: Analysis, columns: dict[str, tuple[Measure, int]]) -> Table:
     """One row per method, over orders and seeds."""
     lines: list[tuple[Value, ...]] = []
-    best: dict[str, float] = {}
-    for entry in finished(results, "single"):
-        (task,) = learnt(entry.run.ledgers)
-        best[task] = max(best.get(task, 0.0), float(entry.run.ledger.curve(task).max()))
-    for condition in results.conditions:
-        runs = finished(results, condition)
+    for condition in analysis.results.conditions:
+        runs = analysis.finished(condition)
         if not runs:
             continue
         one_phase = len(runs[0].run.phases) == 1
         cells = [
             "–"
-            if one_phase and name in ("avg BWT", "Int")
-            else with_interval(gather(results, condition, measure), digits)
+            if one_phase and name in ("avg BWT", "from end of phase", "Int")
+            else with_interval(analysis.gather(condition, measure), digits)
             for name, (measure, digits) in columns.items()
         ]
-        reached = sum(worst_task(results.metrics(entry)) >= MARK for entry in runs)
-        beyond = sum(worst_share(entry, best) >= MARK for entry in runs)
-        n_seeds = len(gather(results, condition, million_steps).seeds)
-        lines.append((condition, *cells, f"{reached} of {len(runs)}", f"{beyond} of {len(runs)}", n_seeds))
-    caption = "Interquartile mean over orders and seeds; of several seeds, with its stratified bootstrap 95 % interval"
-    marks = (f"every task ≥ {MARK:.0%}", "of the best seed's")
-    return Table("methods", caption, ("method", *columns, *marks, "seeds"), tuple(lines))
+        reached = sum(worst_task(analysis.metrics(entry)) >= MARK for entry in runs)
+        n_seeds = len(analysis.gather(condition, million_steps).seeds)
+        lines.append((condition, *cells, f"{reached} of {len(runs)}", n_seeds))
+    caption = "Mean over orders and seeds; of three seeds or more, with its 95 % interval (Student's t over seeds)"
+    return Table("methods", caption, ("method", *columns, f"every task ≥ {MARK:.0%}", "seeds"), tuple(lines))
 
 
-def worst_share(entry: Entry, best: dict[str, float]) -> float:
-    """The return at the end on the task that fares worst, as a share of some best ones."""
-    last = entry.run.ledger.records[-1]
-    return min(last.mean(task) / best[task] for task in learnt(entry.run.ledgers))
-
-
-def measures(results: Results) -> dict[str, tuple[Measure, int]]:
+def measures(analysis: Analysis) -> dict[str, tuple[Measure, int]]:
     """The columns of a comparison."""
-    tasks = dict.fromkeys(task for entry in results.entries for task in learnt(entry.run.ledgers))
-    finals = {f"final R̂, {short(task)}": (at_the_end(task), 2) for task in tasks} if len(tasks) == 3 else {}
+    tasks = dict.fromkeys(task for entry in analysis.results.entries for task in learnt_tasks(entry.run.ledgers))
+    finals = {f"final score, {short(task)}": (at_the_end(task), 2) for task in tasks} if len(tasks) == 3 else {}
     return {
         **finals,
         "mean over tasks": (Metrics.average_performance, 2),
         "worst task": (worst_task, 2),
         "avg BWT": (Metrics.average_backward_transfer, 2),
-        "Int": (later_interference, 2),
+        "from end of phase": (Metrics.gem_backward_transfer, 2),
+        "Int": (Metrics.later_interference, 2),
         "steps, M": (million_steps, 1),
     }
 
 
-def by_order(results: Results) -> Table:
+def by_order(analysis: Analysis) -> Table:
     """The worst task at the end, order by order."""
-    conditions = streams(results)
-    orders = list(dict.fromkeys(e.order for e in results.entries if e.condition in conditions))
+    conditions = streams(analysis)
+    orders = list(dict.fromkeys(e.order for e in analysis.results.entries if e.condition in conditions))
     lines = [
-        (condition, *(with_interval(gather(results, condition, worst_task, [order]), 2) for order in orders))
+        (condition, *(with_interval(analysis.gather(condition, worst_task, [order]), 2) for order in orders))
         for condition in conditions
     ]
-    return Table("orders", "R̂ of the worst task at the end, order by order", ("method", *orders), tuple(lines))
+    return Table("orders", "Score of the worst task at the end, order by order", ("method", *orders), tuple(lines))
 
 
-def against_itself(results: Results, condition: str) -> Table:
-    """Every task at the end, as a share of what the same policy reached when it learnt that task first."""
-    runs = finished(results, condition)
+def against_itself(analysis: Analysis, condition: str) -> Table:
+    """Every task at the end, as a share of what the same policy had at the end of learning that task first."""
+    runs = analysis.finished(condition)
     best: dict[tuple[int, str], float] = {}
     for entry in runs:
-        first = entry.run.ledgers[0]
-        best[entry.seed, first.learning[0]] = float(first.curve(first.learning[0]).max())
+        first = analysis.metrics(entry)
+        best[entry.seed, first.task(0)] = first.final(first.task(0), 0)
     orders = list(dict.fromkeys(entry.order for entry in runs))
     tasks = sorted({task for _, task in best})
     lines = []
     for order in orders:
         here = [e for e in runs if e.order == order and all((e.seed, task) in best for task in tasks)]
-        shares = [[e.run.ledger.records[-1].mean(t) / best[e.seed, t] for t in tasks] for e in here]
+        shares = [[analysis.metrics(e).final(t) / best[e.seed, t] for t in tasks] for e in here]
         reached = sum(min(row) >= MARK for row in shares)
-        middle = [interquartile_mean(np.array(column)) for column in zip(*shares, strict=True)]
-        lines.append((order, *middle, f"{reached} of {len(here)}"))
-    caption = f"{condition}: the end of every order against the same policy's own single-task best"
+        lines.append((order, *np.mean(shares, axis=0).tolist(), f"{reached} of {len(here)}"))
+    caption = (
+        f"{condition}: score at the end of every order, over that of the same policy after learning the task alone"
+    )
     return Table("itself", caption, ("order", *map(short, tasks), f"every task ≥ {MARK:.0%}"), tuple(lines))
 
 
-def later(results: Results) -> Table:
+def later(analysis: Analysis) -> Table:
     """How well, and in how many generations, tasks are learnt that are not the first."""
     found: dict[str, dict[tuple[str, str, int], tuple[float, int]]] = {}
-    for condition in ("single", *streams(results)):
+    for condition in ("single", *streams(analysis)):
         phases = found.setdefault("from scratch" if condition == "single" else condition, {})
-        for entry in finished(results, condition):
+        for entry in analysis.finished(condition):
             for ledger in entry.run.ledgers[condition != "single" :]:
                 task = ledger.learning[0]
-                phases[task, entry.order, entry.seed] = float(ledger.curve(task).max()), ledger.generations[-1]
+                phases[task, entry.order, entry.seed] = ledger.best(task), ledger.generations[-1]
     naive, lines = found.get("naive", {}), []
     tasks = sorted({task for phases in found.values() for task, *_ in phases})
     for condition, phases in found.items():
@@ -193,48 +182,45 @@ def later(results: Results) -> Table:
     columns = (f"{what}, {short(task)}" for what in ("best return", "generations") for task in tasks)
     caption = (
         "Tasks that are not the first of their order: the best return while they are learnt, and generations as a "
-        "multiple of naive training's; interquartile mean, smallest and largest"
+        "multiple of naive training's; mean, smallest and largest"
     )
     return Table("later", caption, ("method", *columns), tuple(lines))
 
 
 def with_range(values: list[float], digits: int) -> str:
-    """An interquartile mean, the smallest and the largest."""
+    """A mean, the smallest and the largest."""
     if not values:
         return "–"
-    middle, low, high = (f"{v:.{digits}f}" for v in (interquartile_mean(np.array(values)), min(values), max(values)))
+    middle, low, high = (f"{v:.{digits}f}" for v in (float(np.mean(values)), min(values), max(values)))
     return f"{middle} ({low} to {high})"
 
 
-def finals(results: Results) -> Table:
-    """R̂ on every task of a long stream, when it was first left and at the end."""
-    conditions, lines = streams(results), []
-    stream = results.metrics(finished(results, conditions[0])[0])
-    tasks = learnt(stream.ledgers)
+def finals(analysis: Analysis) -> Table:
+    """Score on every task of a long stream, when it was first left and at the end."""
+    conditions, lines = streams(analysis), []
+    stream = analysis.metrics(analysis.finished(conditions[0])[0])
+    tasks = learnt_tasks(stream.ledgers)
     first = {task: [stream.task(stage) for stage in range(stream.n_stages)].index(task) for task in tasks}
     for condition in conditions:
-        left = [gather(results, condition, at_the_end(task, first[task])).estimate for task in tasks]
-        ended = [gather(results, condition, at_the_end(task)).estimate for task in tasks]
+        left = [analysis.gather(condition, at_the_end(task, first[task])).estimate for task in tasks]
+        ended = [analysis.gather(condition, at_the_end(task)).estimate for task in tasks]
         lines.append((condition, *(f"{a:.2f} → {b:.2f}" for a, b in zip(left, ended, strict=True))))
-    caption = "R̂ on every task: when it was left for the first time → at the end of the stream"
+    caption = "Score on every task: when it was left for the first time → at the end of the stream"
     return Table("finals", caption, ("method", *map(short, tasks)), tuple(lines))
 
 
-def knowledge(results: Results, condition: str) -> tuple[Float64, Float64]:
-    """Steps, and the mean R̂ over all tasks of the stream at every evaluation, over orders and seeds."""
+def knowledge(analysis: Analysis, condition: str) -> tuple[Float64, Float64]:
+    """Steps, and the mean score over all tasks of the stream at every evaluation, over orders and seeds."""
     curves = []
-    for entry in finished(results, condition):
-        metrics = results.metrics(entry)
-        stages = range(metrics.n_stages)
-        curves.append(
-            np.mean([np.concatenate([metrics.curve(t, s) for s in stages]) for t in learnt(metrics.ledgers)], axis=0)
-        )
-    ledgers = finished(results, condition)[0].run.ledgers
+    for entry in analysis.finished(condition):
+        metrics = analysis.metrics(entry)
+        curves.append(np.mean([series(metrics, task, "score") for task in learnt_tasks(metrics.ledgers)], axis=0))
+    ledgers = analysis.finished(condition)[0].run.ledgers
     starts = np.cumsum([0.0, *(ledger.axis[-1] for ledger in ledgers)])
     x = np.concatenate([start + np.array(ledger.axis) for start, ledger in zip(starts, ledgers, strict=False)])
     length = min(len(x), *map(len, curves))
-    values = np.array([curve[:length] for curve in curves])
-    return x[:length], np.array([interquartile_mean(column) for column in values.T])
+    values: Float64 = np.mean([curve[:length] for curve in curves], axis=0)
+    return x[:length], values
 
 
 def front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -242,9 +228,9 @@ def front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return sorted(p for p in points if not any(q != p and q[0] >= p[0] and q[1] >= p[1] for q in points))
 
 
-def picture(results: Results, name: str) -> None:
+def picture(analysis: Analysis, name: str) -> None:
     """Retention against plasticity, and what a policy knows of all tasks against steps."""
-    shown = [condition for condition in results.conditions if finished(results, condition)]
+    shown = [condition for condition in analysis.results.conditions if analysis.finished(condition)]
     looks = {
         condition: {"color": OKABE_ITO[i % 7], "marker": MARKERS[i % len(MARKERS)], "linestyle": "-" if i < 7 else "--"}
         for i, condition in enumerate(shown)
@@ -252,10 +238,10 @@ def picture(results: Results, name: str) -> None:
     with mpl.rc_context(SETTINGS):
         figure, (left, right) = panels(1, 2, width=4.4, height=3.8)
         points: dict[PolicyConfig, list[tuple[float, float]]] = {}
-        for condition in streams(results):
-            learns, keeps = (gather(results, condition, m) for m in (plasticity, Metrics.average_backward_transfer))
+        for condition in streams(analysis):
+            learns, keeps = (analysis.gather(condition, m) for m in (plasticity, Metrics.average_backward_transfer))
             x, y = learns.estimate, keeps.estimate
-            points.setdefault(finished(results, condition)[0].run.config.policy, []).append((x, y))
+            points.setdefault(analysis.config(condition).policy, []).append((x, y))
             low_high = [values.interval or (values.estimate, values.estimate) for values in (learns, keeps)]
             spread = [[[v - a], [b - v]] for v, (a, b) in zip((x, y), low_high, strict=True)]
             left.errorbar([x], [y], xerr=spread[0], yerr=spread[1], **looks[condition], elinewidth=0.6, markersize=5)
@@ -264,13 +250,13 @@ def picture(results: Results, name: str) -> None:
             left.step(*line, where="pre", color="0.5", linewidth=4, alpha=0.3, zorder=0)
         left.axhline(0, color="0.7", linewidth=0.6)
         left.axvline(1, color="0.7", linewidth=0.6)
-        left.set_xlabel("plasticity: best R̂ of later tasks while they are learnt (1 − Int)")
+        left.set_xlabel("plasticity: best score of later tasks while they are learnt (1 − Int)")
         left.set_ylabel("retention: average BWT")
         for condition in shown:
-            x, y = knowledge(results, condition)
+            x, y = knowledge(analysis, condition)
             right.plot(x, y, **looks[condition], linewidth=1.0, markersize=4, markevery=(5, 10), label=condition)
         right.set_xlabel("million environment steps, replay and collection included")
-        right.set_ylabel("mean R̂ over all tasks of the stream")
+        right.set_ylabel("mean score over all tasks of the stream")
         figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=6)
     (DOCS / f"{name}.png").write_bytes(dict(Picture(name, "", figure).files())[f"{name}.png"])
 
@@ -313,17 +299,16 @@ def importances() -> str:
     return markdown(Table("importances", caption, columns, tuple(lines), digits=3))
 
 
-def parts(found: dict[str, Results | None]) -> dict[str, str]:
+def parts(found: dict[str, Analysis | None]) -> dict[str, str]:
     """Every part of the page that comes from ledgers."""
-    blocks = {f"{name} trained": state(name, results) for name, results in found.items()}
-    for name, results in found.items():
-        blocks[name] = markdown(comparison(results, measures(results))) if results else "Nothing yet."
+    blocks = {f"{name} trained": state(name, analysis) for name, analysis in found.items()}
+    for name, analysis in found.items():
+        blocks[name] = markdown(comparison(analysis, measures(analysis))) if analysis else "Nothing yet."
     if methods := found["methods"]:
         blocks["orders"] = markdown(by_order(methods))
         blocks["later"] = markdown(later(methods))
-        blocks["itself"] = markdown(
-            *(against_itself(methods, c) for c in ("combined", "tuned") if finished(methods, c))
-        )
+        shown = [condition for condition in ("combined", "tuned") if methods.finished(condition)]
+        blocks["itself"] = markdown(*(against_itself(methods, condition) for condition in shown))
     if long := found["return"]:
         blocks["finals"] = markdown(finals(long))
     return blocks
@@ -336,8 +321,8 @@ def main() -> None:
     measure = parser.parse_args().measure
     found = {name: load(name) for name in STUDIES}
     for name in ("methods", "return"):
-        if results := found[name]:
-            picture(results, name)
+        if analysis := found[name]:
+            picture(analysis, name)
     measured = {"cost": cost(), "importances": importances()} if measure else {}
     fill_in("methods.md", {**parts(found), **measured})
 

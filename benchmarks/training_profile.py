@@ -1,6 +1,6 @@
 """Where the planar engine's time goes, and how far it is from the machine's arithmetic peak: fills in docs/physics.md.
 
-python benchmarks/profile.py [--rows 768] [--horizon 200]
+python benchmarks/training_profile.py [--rows 768] [--horizon 200]
 
 Time is sampled by `perf record` in a build with debug information and charged to the source file that the instruction
 comes from. Operations are counted by `valgrind --tool=callgrind`, instruction by instruction, in the AVX2 code, whose
@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path.insert(0, str(ROOT / "scripts"))
 
 TASKS = ("Hopper-v5", "Swimmer-v5", "Walker2d-v5", "HalfCheetah-v5")
 PARTS = {

@@ -1,6 +1,6 @@
 """Writes the table of docs/reliability.md from what `make prove` has measured (docs/reliability.json).
 
-    python benchmarks/reliability.py
+    python scripts/reliability.py
 
 A row without a measurement says so; nothing is filled in by hand. A proof that finds a loss fails and writes no row, so
 `lost` in a written row is 0; `make prove` begins with an empty file, so that no row outlives a failure.

@@ -1,0 +1,203 @@
+"""The answer, first: conditions ranked by what they know at the end, then by how much they kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evergait.analysis.explain import explain
+from evergait.analysis.gather import Values, table_of
+from evergait.analysis.groups import Group
+from evergait.analysis.study import Analysis
+from evergait.core.names import short
+from evergait.scores.metrics import Metrics
+
+LEARNT = 0.05
+"""Below this score right after learning there is nothing whose loss could be told in per cent."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A task before training, right after it was learnt, and at the end of its stream, in one run."""
+
+    before: float
+    learnt: float
+    end: float
+    """The same where no other task came after it."""
+    learnt_return: float
+    end_return: float
+    was_followed: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """One task under one condition, over orders and seeds."""
+
+    task: str
+    points: tuple[Point, ...]
+    is_share: bool
+
+    @property
+    def shown(self) -> tuple[Point, ...]:
+        """The runs in which other tasks came after it; all, where there is none."""
+        return tuple(point for point in self.points if point.was_followed) or self.points
+
+    @property
+    def was_followed(self) -> bool:
+        """Whether there is an end to speak of."""
+        return any(point.was_followed for point in self.points)
+
+    @property
+    def learnt(self) -> float:
+        """Mean right after learning, of the runs in which other tasks came after it."""
+        return float(np.mean([point.learnt for point in self.shown]))
+
+    @property
+    def end(self) -> float:
+        """Mean at the end of the stream, of the same runs."""
+        return float(np.mean([point.end for point in self.shown]))
+
+    @property
+    def final(self) -> float:
+        """Mean at the end over all runs, also those in which it came last."""
+        return float(np.mean([point.end for point in self.points]))
+
+    @property
+    def final_return(self) -> float:
+        """The same as a plain return."""
+        return float(np.mean([point.end_return for point in self.points]))
+
+    @property
+    def learnt_return(self) -> float:
+        """`learnt` as a plain return."""
+        return float(np.mean([point.learnt_return for point in self.shown]))
+
+    @property
+    def end_return(self) -> float:
+        """`end` as a plain return."""
+        return float(np.mean([point.end_return for point in self.shown]))
+
+    @property
+    def kept(self) -> float | None:
+        """Share of what was learnt that is left; none where returns are no shares, or nothing was learnt."""
+        defined = self.is_share and self.was_followed and self.learnt >= LEARNT
+        return self.end / self.learnt if defined else None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One condition and where it stands."""
+
+    condition: str
+    explanation: str
+    rows: tuple[Row, ...]
+    final: Values
+    """Mean over tasks at the end, by seed and order."""
+    n_orders: int
+    n_seeds: int
+    is_share: bool
+    together: bool
+    """Whether all tasks were learnt in one phase."""
+    is_done: bool
+    """Whether its streams are trained to their end."""
+    notes: tuple[str, ...]
+
+    @property
+    def kept(self) -> float | None:
+        """Share of everything learnt, over the tasks that others came after, that is left at the end."""
+        rows = [row for row in self.rows if row.kept is not None]
+        # What one task gained does not make up for what another one lost.
+        return sum(min(row.end, row.learnt) for row in rows) / sum(row.learnt for row in rows) if rows else None
+
+
+def standings(analysis: Analysis) -> list[Standing]:
+    """Every condition, best first, unfinished ones last; single-task baselines only if there is nothing else."""
+    groups = analysis.streams
+    names = list(dict.fromkeys(group.condition for group in groups))
+    words = explain({name: analysis.config(name) for name in names})
+    found = [_standing(name, words[name], [g for g in groups if g.condition == name]) for name in names]
+    return sorted(found, key=lambda s: (not s.is_done, -s.final.estimate, -(s.kept or 0.0)))
+
+
+def _standing(condition: str, explanation: str, groups: Sequence[Group]) -> Standing:
+    points: dict[str, list[Point]] = {}
+    final = {}
+    for group in groups:
+        for entry, metrics in zip(group.entries, group.metrics, strict=True):
+            final[entry.seed, group.order] = metrics.average_performance()
+            for task, point in learnt_and_end(metrics).items():
+                points.setdefault(task, []).append(point)
+    is_share = groups[0].metrics[0].scale.is_share
+    notes = []
+    if unfinished := [group for group in groups if not group.is_done]:
+        done, wanted = unfinished[0].n_stages, len(unfinished[0].entries[0].run.config.stages())
+        where = f" on {unfinished[0].order}" if len(groups) > 1 else ""
+        notes.append(f"not finished{where}: {done} of {wanted} phases")
+    if left_out := sum(group.n_seeds_left_out for group in groups):
+        notes.append(f"{left_out} runs that are less far are left out")
+    return Standing(
+        condition,
+        explanation,
+        tuple(Row(task, tuple(found), is_share) for task, found in points.items()),
+        table_of(final),
+        len(groups),
+        max(len(group.entries) for group in groups),
+        is_share,
+        len(points) > 1 and all(len(learning) > 1 for group in groups for learning in group.learning),
+        not unfinished,
+        tuple(notes),
+    )
+
+
+def learnt_and_end(metrics: Metrics) -> dict[str, Point]:
+    """Task → the end of the last stage that learnt it, and the end of the stream."""
+    found, last = {}, metrics.n_stages - 1
+    for stage, ledger in enumerate(metrics.ledgers):
+        for task in ledger.learning:
+            learnt, end = (float(metrics.returns(task, s)[-1]) for s in (stage, last))
+            before = float(metrics.curve(task, 0)[0])
+            scores = before, metrics.final(task, stage), metrics.final(task, last)
+            found[task] = Point(*scores, learnt, end, stage < last)
+    return found
+
+
+def headline(ranked: Sequence[Standing], name: str) -> str:
+    """The report's first sentence; conditions that were trained on fewer orders than others are not compared in it."""
+    if not ranked:
+        return "Nothing has been trained to the end of a phase yet"
+    done = [standing for standing in ranked if standing.is_done] or ranked
+    most = max(standing.n_orders for standing in done)
+    told = [standing for standing in done if standing.n_orders == most]
+    best, worst = told[0], told[-1]
+    mean = "" if len(best.rows) == 1 else "mean "
+    if len(told) == 1:
+        where = f" on {short(best.rows[0].task)}" if len(best.rows) == 1 else f" over {len(best.rows)} tasks"
+        kept = f" and kept {percent(best.kept)} of what it had learnt" if best.kept is not None else ""
+        return f"{best.condition} ended with a {mean}{name} of {number(best.final.estimate)}{where}{kept}"
+    ends = f"{best.condition} ended highest, with a {mean}{name} of {number(best.final.estimate)}"
+    return f"{ends}; {worst.condition} lowest, with {number(worst.final.estimate)}"
+
+
+def number(value: float) -> str:
+    """Two decimals, none beyond a hundred, with a real minus sign; a dash for what is not defined.
+
+    >>> number(-0.004), number(-0.31), number(-1392.3), number(float("nan"))
+    ('0.00', '−0.31', '−1392', '–')
+    """
+    if not np.isfinite(value):
+        return "–"
+    text = f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    return text.removeprefix("-") if not float(text) else text.replace("-", "−")
+
+
+def percent(share: float | None) -> str:
+    """How much is left, in words that fit "kept … of it"; below zero everything was lost.
+
+    >>> percent(0.041), percent(-0.2), percent(1.3)
+    ('4\\xa0%', 'nothing', 'all')
+    """
+    if share is None or share <= 0:
+        return "nothing"
+    if share >= 0.995:
+        return "all"
+    return "under 1\u00a0%" if share < 0.005 else f"{100 * share:.0f}\u00a0%"

@@ -1,0 +1,44 @@
+"""Results, analysed: as the paper measures where a study says so, by scores everywhere else."""
+
+from collections.abc import Mapping
+
+from evergait.analysis.scales import analyse_by_score, settings, single_task_source
+from evergait.analysis.study import Analysis
+from evergait.paper.numbers import PaperNumbers, paper_single_task
+from evergait.scores.scale import Scale, Source, learnt_tasks
+from evergait.studies.results import Results
+
+PAPER = "paper"
+
+
+def analyse(results: Results, references: Mapping[str, float] | None = None) -> Analysis:
+    """What every page, figure, table and command draws from."""
+    if results.scores != PAPER or not results.entries:
+        return analyse_by_score(results, references or {})
+    return Analysis(results, paper_scales(results), PaperNumbers())
+
+
+def paper_scales(results: Results) -> dict[str, Scale]:
+    """Condition → R̂ = return / R*: R* of single-task phases with the same heads, or the paper's for all conditions."""
+    tasks = learnt_tasks(ledger for entry in results.entries for ledger in entry.run.ledgers)
+    configs = {entry.condition: entry.run.config for entry in reversed(results.entries)}
+    sources = [(config.policy, single_task_source(results, settings(config))) for config in configs.values()]
+    published: Source = ("the paper's single-task runs", paper_single_task())
+    own = {
+        name: next((s for policy, s in sources if policy == config.policy and _covers(s, tasks)), published)
+        for name, config in configs.items()
+    }
+    chosen = dict.fromkeys(own, published) if published in own.values() else own
+    if not all(_covers(source, tasks) for source in chosen.values()):
+        return dict.fromkeys(own, Scale(source="neither this study nor the paper has an R* for every task"))
+    return {name: hat_scale(*source, tasks) for name, source in chosen.items()}
+
+
+def hat_scale(words: str, best: Mapping[str, float], tasks: tuple[str, ...]) -> Scale:
+    """R̂ = return / R*."""
+    return Scale("R̂", dict.fromkeys(tasks, 0.0), {task: best[task] for task in tasks}, words)
+
+
+def _covers(source: Source, tasks: tuple[str, ...]) -> bool:
+    """Whether there is an R* for every task; where it is not positive, dividing by it would turn better into worse."""
+    return all(source[1].get(task, 0.0) > 0 for task in tasks)
