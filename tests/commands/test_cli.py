@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from small import tiny_config, tiny_study
 
+import evergait as eg
 from evergait import __version__, train
 from evergait.cli import main, parse
 from evergait.config import Evaluation
@@ -275,3 +276,9 @@ def test_a_run_of_a_study_is_chosen_by_its_names(
 def test_the_chosen_run_is_the_one_that_is_shown(small_study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = json.loads(printed(capsys, "show", small_study, *ONE, "--json"))
     assert (shown["method"], shown["seed"], shown["stream"][0]) == ("replay", 1, "InvertedPendulum-v5")
+
+
+def test_notebooks_show_a_study_as_a_table(small_study: Path) -> None:
+    html = eg.load(small_study)._repr_html_()
+    assert html.count("<tr>") == 12
+    assert "<td>replay</td>" in html

@@ -15,6 +15,7 @@ import evergait as eg
 from evergait.cli import main
 from evergait.store.ledger import Record, parse_ledger
 from evergait.training.logs import make_log
+from evergait.training.notebook import NotebookProgress, in_notebook
 from evergait.training.observer import Diagnostics, Position
 from evergait.workers import LocalWorkers
 
@@ -166,3 +167,12 @@ def test_ctrl_c_is_a_keyboard_interrupt(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         eg.train(tiny_config(), tmp_path / "run", observers=[Press()])
     assert eg.train(tiny_config(), tmp_path / "run").is_done
+
+
+def test_a_notebook_shows_how_far_training_is(tmp_path: Path) -> None:
+    shown: list[str] = []
+    eg.train(tiny_config(), tmp_path / "run", observers=[NotebookProgress(2, shown.append)])
+    assert "<progress max=8 value=0></progress> phase 1/2 InvertedPendulum-v5, generation 0" in shown[0]
+    assert "<progress max=8 value=8></progress> phase 2/2 Reacher-v5, generation 4" in shown[-1]
+    assert "mean returns: InvertedPendulum-v5 " in shown[-1]
+    assert not in_notebook()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
 
 from evergait.training.frame import Frame, make_frame
@@ -45,6 +46,16 @@ class Results:
     def conditions(self) -> tuple[str, ...]:
         """Conditions in the order of the study, without single-task baselines."""
         return tuple(dict.fromkeys(entry.condition for entry in self.entries if entry.condition != "single"))
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: every run, with its mean returns at the end."""
+        rows = []
+        for entry in self.entries:
+            last = entry.run.ledger.records[-1]
+            returns = ", ".join(f"{task} {last.mean(task):,.1f}" for task in last.returns)
+            rows.append((entry.condition, entry.order, str(entry.seed), f"{len(entry.run.phases)} phases", returns))
+        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+        return f"<table><caption>{escape(self.title)}</caption>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
     def frame(self) -> Frame:
         """Every evaluation episode as a row: `pandas.DataFrame(results.frame())`."""

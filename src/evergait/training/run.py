@@ -43,6 +43,7 @@ from evergait.store.ledger import Ledger
 from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.tasks import Task, parse_task
 from evergait.training.frame import Frame, make_frame, order_name
+from evergait.training.notebook import NotebookProgress, in_notebook
 from evergait.training.observer import Observer
 from evergait.training.parts import outdated
 from evergait.training.phases import PhaseTrainer, plan_phases
@@ -300,7 +301,8 @@ def train(
 ) -> Run:
     """Train a stream, or go on where an earlier call with the same config and folder stopped.
 
-    Phases that the store already has, from this run or another, are not trained again.
+    Phases that the store already has, from this run or another, are not trained again. In a notebook, progress is shown
+    below the cell. Ctrl-C stops at a safe point, as a KeyboardInterrupt; the same call goes on.
     """
     config = config.with_plugins()
     config.trust()
@@ -310,6 +312,8 @@ def train(
     out = Path(out)
     root = Path(store) if store else out / "phases"
     open_folder(config, out, root)
+    if in_notebook():
+        observers = (*observers, NotebookProgress(len(config.stages())))
     hands = workers or LocalWorkers(n_threads)
     trainer = PhaseTrainer(config, PhaseStore(root), hands, observers, checkpoint_seconds)
     try:
