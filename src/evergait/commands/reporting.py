@@ -8,6 +8,7 @@ from evergait.core.data import require
 from evergait.core.errors import EvergaitError
 from evergait.core.files import write_atomically
 from evergait.core.names import nearest, short
+from evergait.live.inside import alive
 from evergait.paper.study import analyse
 from evergait.report.film import film
 from evergait.report.gait import Moment, Recorder, moments, recorder
@@ -23,7 +24,8 @@ def write_report(results: Results, output: Path, references: Mapping[str, float]
     """Write the report to `output`, or to report.html in it, and return its path. Gaits are kept in DIR/gaits."""
     path = output if output.suffix == ".html" and not output.is_dir() else output / "report.html"
     _make_folder(path.parent)
-    _write(path, render_report(analyse(results, references), results.path / "gaits").encode(errors="replace"))
+    page = render_report(analyse(results, references), results.path / "gaits", alive(results))
+    _write(path, page.encode(errors="replace"))
     return path
 
 

@@ -8,7 +8,7 @@ from evergait.core.names import short
 from evergait.live.module import FILES, packed_module
 from evergait.live.page import render
 from evergait.live.robots import live_robot
-from evergait.live.shelves import Shelves
+from evergait.live.shelves import BUDGET, Shelves
 from evergait.studies.folder import load_results
 from evergait.studies.results import Results
 from evergait.tasks import parse_task
@@ -17,7 +17,7 @@ SAMPLE = Path(str(FILES / "sample"))
 """A study that ships with the package."""
 
 
-def lab_data(results: Results, train: bool = True) -> dict[str, Any]:
+def lab_data(results: Results, train: bool = True, budget: int = BUDGET) -> dict[str, Any]:
     """All that a page with live robots reads; what cannot live on it is said in words."""
     robots, messages = [], []
     names = dict.fromkeys(task for entry in results.entries for ledger in entry.run.ledgers for task in ledger.tasks)
@@ -27,7 +27,7 @@ def lab_data(results: Results, train: bool = True) -> dict[str, Any]:
             robots.append(live_robot(parse_task(name)))
         except EvergaitError as error:
             messages.append(f"{error}.")
-    shelves = Shelves(tuple(parse_task(robot["name"]) for robot in robots))
+    shelves = Shelves(tuple(parse_task(robot["name"]) for robot in robots), budget)
     shelves.fill(results, train)
     messages += [
         f"{short(robot['name'])} lives here but is not trained here: only NumPy draws its resets."

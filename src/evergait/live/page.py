@@ -13,8 +13,8 @@ from evergait.live.module import assets
 from evergait.report.escape import script_json
 from evergait.report.html import ASSETS as REPORT_ASSETS
 
-SHARED = ("core.js", "gait.js")
-"""Of the report: small helpers, the theme, and drawing on a canvas."""
+SHARED = ("core.js", "gait.js", "film.js")
+"""Of the report: small helpers, the theme, drawing on a canvas, and films of that."""
 ENGINE = ("engine.js", "es.js")
 SCRIPTS = (
     *ENGINE,
@@ -24,7 +24,6 @@ SCRIPTS = (
     "unpack.js",
     "stage.js",
     "chart.js",
-    "film.js",
     "lab.js",
     "training.js",
 )

@@ -35,6 +35,7 @@ class Shelves:
 
     tasks: tuple[Task, ...]
     """All tasks that live on the page."""
+    budget: int = BUDGET
     policies: list[dict[str, Any]] = field(default_factory=list)
     thetas: list[str] = field(default_factory=list)
     runs: list[dict[str, Any]] = field(default_factory=list)
@@ -44,7 +45,7 @@ class Shelves:
 
     def fill(self, results: Results, train: bool = True) -> None:
         """All runs: first the ends of all phases, then, while there is room, what was kept between."""
-        entries = [entry for entry in results.entries if entry.run.has_policies and self._lives(entry.run.policy)]
+        entries = [entry for entry in results.entries if entry.run.has_policies and self._lives(entry.run)]
         listed = [(entry, [entry.run.state(i) for i in range(len(entry.run.phases))]) for entry in entries]
         for ends in (True, False):
             for _, states in listed:
@@ -55,14 +56,14 @@ class Shelves:
             teaching = lessons(entry, states, results) if train else ()
             self.runs.append(self._run(entry, states, teaching))
 
-    def _lives(self, policy: Policy) -> bool:
-        return set(policy.tasks) <= set(self.tasks)
+    def _lives(self, run: Run) -> bool:
+        return set(run.ledgers[0].tasks) <= {task.name for task in self.tasks}
 
     def _put(self, theta: Float32) -> int | None:
         digest = sha256(theta.tobytes())
         if digest not in self._numbers:
             text = encoded(theta)
-            if self._n_bytes + len(text) > BUDGET:
+            if self._n_bytes + len(text) > self.budget:
                 self.n_left_out += 1
                 return None
             self._numbers[digest] = len(self.thetas)

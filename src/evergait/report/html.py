@@ -5,6 +5,7 @@ import functools
 import hashlib
 import importlib.resources
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ from evergait.training.run import Run
 
 ASSETS = importlib.resources.files("evergait.report") / "assets"
 STYLES = ("colours.css", "page.css", "player.css")
-SCRIPTS = ("core.js", "chart.js", "plane.js", "gait.js", "player.js", "page.js")
+SCRIPTS = ("core.js", "chart.js", "plane.js", "gait.js", "film.js", "player.js", "forward.js")
+START = "page.js"
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "1 4", "12 4", "5 2 1 2", "3 3")
 """Line styles, by task; the same as in assets/core.js."""
 
@@ -43,7 +45,15 @@ MANY_PANELS = 12
 """With more charts than this the page opens with one order; the others are a choice away."""
 
 
-def render_report(analysis: Analysis, cache: Path | None = None) -> str:
+@dataclass(frozen=True)
+class Alive:
+    """What lets the player's robots live: scripts and data of the engine, which a layer above knows."""
+
+    script: str
+    data: dict[str, Any]
+
+
+def render_report(analysis: Analysis, cache: Path | None = None, alive: Alive | None = None) -> str:
     """The whole report as HTML."""
     results, groups, tasks = analysis.results, analysis.groups, analysis.tasks
     ranked = standings(analysis)
@@ -121,7 +131,11 @@ def render_report(analysis: Analysis, cache: Path | None = None) -> str:
     ]
     data = {"panels": panels, "plane": plane and plane.data, **player_data(tasks, catalogue, starts)}
     data |= {"isShare": is_share, "name": analysis.scale.name}
-    return render("report.html", data, tasks=tasks, **player_page(tasks, catalogue, starts), **page)
+    if catalogue.shelves and alive:
+        data["live"] = alive.data
+    else:
+        alive = None
+    return render("report.html", data, alive, tasks=tasks, **player_page(tasks, catalogue, starts), **page)
 
 
 def render_gait(task: str, colour: int, label: str, run: Run, robot: dict[str, Any], gait: dict[str, Any]) -> str:
@@ -140,7 +154,12 @@ def render_gait(task: str, colour: int, label: str, run: Run, robot: dict[str, A
         "task": colour,
         "starts": {str(colour): 0},
     }
-    page = {"robots": [colour], "messages": [], "stills": [still(robot, gait, colour, label)], "alone": True}
+    page: dict[str, Any] = {
+        "robots": [colour],
+        "messages": [],
+        "stills": [still(robot, gait, colour, label)],
+        "alone": True,
+    }
     return render("play.html", data, title=f"{short(task)}, {label}", tasks=names, **page)
 
 
@@ -182,9 +201,9 @@ def still(robot: dict[str, Any], gait: dict[str, Any], task: int, label: str) ->
     return {"picture": strobe(robot, gait, task, label), "caption": caption}
 
 
-def render(template: str, data: dict[str, Any], **page: Any) -> str:
+def render(template: str, data: dict[str, Any], alive: Alive | None = None, **page: Any) -> str:
     """A template with the styles, the scripts and their data put in."""
-    script = asset_script()
+    script = asset_script(alive.script if alive else "")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         templates()
@@ -196,14 +215,15 @@ def render(template: str, data: dict[str, Any], **page: Any) -> str:
             script_hash=f"sha256-{digest}",
             style=Markup("\n".join((ASSETS / name).read_text() for name in STYLES)),  # noqa: S704 - our own files
             version=evergait.__version__,
+            alive=alive is not None,
         )
     )
 
 
 @functools.cache
-def asset_script() -> str:
+def asset_script(more: str = "") -> str:
     """All scripts as one function of its own, so that nothing leaks; the page's policy names its hash."""
-    body = "\n".join((ASSETS / name).read_text() for name in SCRIPTS)
+    body = "\n".join((*((ASSETS / name).read_text() for name in SCRIPTS), more, (ASSETS / START).read_text()))
     return f'(() => {{\n"use strict";\n{body}}})();'
 
 

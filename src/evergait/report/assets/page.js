@@ -4,7 +4,12 @@ const data = JSON.parse($("#data").textContent);
 startTheme();
 startCharts(data);
 startPlane(data.plane);
-if ($("#player") && data.shelves.length) globalThis.player = new Player($("#player"), data);
+startDownloads();
+if ($("#player") && data.shelves.length) {
+  globalThis.player = new Player($("#player"), data);
+  keepView(globalThis.player);
+  if (data.live) startInside(globalThis.player, data.live);
+}
 // Everything is on paper: details are opened for printing and closed again.
 addEventListener("beforeprint", () => $$("details:not([open])").forEach((node) => { node.open = true; node.dataset.printed = ""; }));
 addEventListener("afterprint", () => $$("details[data-printed]").forEach((node) => { node.open = false; delete node.dataset.printed; }));

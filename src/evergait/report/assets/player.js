@@ -48,6 +48,7 @@ class Side {
     $(".outcome", this.root).textContent = `${this.gait.outcome()} \u00b7 return ${format(record.return, 0)}`;
     $(".episode", this.root).textContent = `seed ${this.shelf.seed}, evaluation episode ${record.episode + 1} (the median one)`;
     this.player.changed();
+    this.root.dispatchEvent(new Event("loaded"));
   }
 
   draw(seconds) {
@@ -203,6 +204,11 @@ class Player {
 
   listen() {
     this.button.addEventListener("click", () => this.toggle());
+    $("#record").addEventListener("click", () => {
+      this.touched = true;
+      if (!this.playing) this.play();
+      film($("#record"), this.sides.map((side) => $$("canvas", side.root).find((canvas) => !canvas.hidden)), () => this.sides.map((side) => side.stage.canvas.getAttribute("aria-label")));
+    });
     this.scrub.addEventListener("input", () => { this.touched = true; this.pause(); this.seek(Number(this.scrub.value)); });
     $("#speed").addEventListener("change", (event) => { this.speed = Number(event.target.value); });
     $$("#player-tasks button").forEach((button) => {
