@@ -1,5 +1,8 @@
 // The planar engine, compiled once per instruction set (see core/isa.h).
 #include "planar/episodes.h"
+#if !defined(__wasm__)  // there are no vector environments in a browser
+#include "planar/vector.h"
+#endif
 
 namespace evergait::EVERGAIT_ISA {
 
@@ -49,6 +52,12 @@ static Status episodes(const EpisodeJob& job) {
   return run_episodes<kNativeLanes>(job);
 }
 
-extern const PlanarKernels planar_kernels = {step, episodes, kHasSingle ? 1 : kNativeLanes, kNativeLanes};
+#if defined(__wasm__)
+extern const PlanarKernels planar_kernels = {step,        episodes, nullptr, nullptr, kHasSingle ? 1 : kNativeLanes,
+                                             kNativeLanes};
+#else
+extern const PlanarKernels planar_kernels = {
+    step, episodes, vector_step<kNativeLanes>, vector_begin, kHasSingle ? 1 : kNativeLanes, kNativeLanes};
+#endif
 
 }  // namespace evergait::EVERGAIT_ISA

@@ -42,6 +42,7 @@ struct EpisodeJob {
   TaskRules rules;
   Network network;
   const float* theta;
+  int64_t theta_stride;  // 0: all rows perturb one θ; else θ of a row begins at theta + theta_stride * pair
   float sigma;
   NoiseKey noise;
   const uint32_t* pair;               // (n,)
@@ -59,9 +60,68 @@ struct EpisodeJob {
   int64_t* next_row;
 };
 
+// Robots of one variant within a vector environment, and how their episodes begin.
+struct VectorGroup {
+  PlanarModel model;
+  TaskRules rules;
+  double position[kMaxDof], velocity[kMaxDof];  // before the noise of a reset
+  double reset_noise;
+};
+
+// What a step tells beside its reward, as columns of length n.
+enum VectorInfo {
+  kPositionX,
+  kPositionY,
+  kHeight,
+  kDistance,
+  kSpeedX,
+  kSpeedY,  // of the first two joints; height above the start
+  kForward,
+  kControl,
+  kSurvive,
+  kDistancePenalty,
+  kVelocityPenalty,  // terms of the reward
+  kVectorInfos
+};
+
+// Robots that live between calls. Rows that no call names stay as they are.
+struct VectorJob {
+  const VectorGroup* groups;
+  const int32_t* group;  // (n,)
+  int64_t n;
+  // Of robots
+  double *position, *velocity;  // (n, n_dof), as Gymnasium has them
+  double* acceleration;         // (n, n_dof) the solver's first guess
+  uint64_t* generator;          // (n, 4) of resets
+  uint64_t* noise_seed;         // (n,) of the observation noise
+  uint32_t* episode;            // (n,) finished since `noise_seed` was given
+  int32_t* elapsed;             // (n,) steps of the episode
+  // Of a step
+  const float* actions;             // (n, n_actuators)
+  double* observations;             // (n, n_observations), or
+  float* narrow;                    // the same in float32
+  double *rewards, *infos;          // (n,), (kVectorInfos, n)
+  uint8_t *terminated, *truncated;  // (n,)
+  uint8_t* diverged;                // (n,)
+  int limit;                        // steps of an episode
+  bool ends;                        // when the robot is no longer healthy
+  bool normal;                      // velocities begin with normal noise, else uniform
+  const double* normal_width;       // (256,) of NumPy's ziggurat
+  const uint64_t* normal_bound;     // (256,)
+  bool draws;                       // initial states from `generator`; else they are there already
+  uint8_t* undrawn;                 // (n,) whose normal noise is one of the few that only NumPy can draw
+  uint32_t noise_purpose;
+  // Rows to work on, those of one group together, cut into blocks of one group each; threads share `next_block`.
+  const int64_t *rows, *blocks;  // block i has rows[blocks[i]] to rows[blocks[i + 1] - 1]
+  int64_t n_blocks;
+  int64_t* next_block;
+};
+
 struct PlanarKernels {
   Status (*step)(const StepJob&);
   Status (*episodes)(const EpisodeJob&);
+  Status (*vector_step)(const VectorJob&);
+  void (*vector_begin)(const VectorJob&);
   int fewest_lanes, native_lanes;
 };
 

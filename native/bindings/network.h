@@ -7,6 +7,8 @@
 
 namespace evergait {
 
+struct PlanarKernels;
+
 class NetworkHandle {
  public:
   explicit NetworkHandle(nb::handle network);  // `Network` of Python, by its fields
@@ -40,5 +42,6 @@ struct Candidates {
 void bind_noise(nb::module_& m, const Kernels* kernels);
 void bind_policy(nb::module_& m, const Kernels* kernels);
 void bind_planar(nb::module_& m, const char* isa);
+void bind_vector(nb::module_& m, const PlanarKernels* kernels);
 
 }  // namespace evergait

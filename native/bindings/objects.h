@@ -44,6 +44,7 @@ constexpr const char* type_name() {
   if constexpr (std::is_same_v<T, double>) return "float64";
   if constexpr (std::is_same_v<T, int32_t>) return "int32";
   if constexpr (std::is_same_v<T, uint32_t>) return "uint32";
+  if constexpr (std::is_same_v<T, uint64_t>) return "uint64";
   return "uint8";
 }
 

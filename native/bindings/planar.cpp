@@ -78,6 +78,12 @@ void run_episodes(const PlanarKernels* kernels, nb::handle object) {
                 observation_size(job.rules, model));
   require_range("flight.episodes.network.n_actions", rows.network.n_out(), model.n_actuators, model.n_actuators);
   const auto seed = episodes.in<uint32_t, 1>("seed");
+  const auto thetas = from.maybe_in<float, 2>("thetas");
+  if (thetas) {
+    rows.network.require_theta("flight.thetas", thetas->shape(1));
+    for (int64_t row = 0; row < n; row++)
+      require_range("flight.episodes.pair", rows.pair(row), 0, int64_t(thetas->shape(0)) - 1);
+  }
   const auto position = from.in<double, 2>("position"), velocity = from.in<double, 2>("velocity");
   const auto returns = from.out<double, 1>("returns");
   const auto lengths = from.out<int32_t, 1>("lengths");
@@ -99,7 +105,9 @@ void run_episodes(const PlanarKernels* kernels, nb::handle object) {
   int64_t next_row = 0;
   job.options = {&model, n_lanes, from.flag("any_tree")};
   job.network = rows.network.view();
-  job.theta = rows.theta.data(), job.sigma = rows.sigma, job.noise = rows.noise;
+  job.theta = thetas ? thetas->data() : rows.theta.data();
+  job.theta_stride = thetas ? int64_t(thetas->shape(1)) : 0;
+  job.sigma = rows.sigma, job.noise = rows.noise;
   job.pair = rows.pair.data(), job.sign = rows.sign.data(), job.seed = seed.data();
   job.position = position.data(), job.velocity = velocity.data();
   job.n = n, job.limit = int(limit);
@@ -156,6 +164,7 @@ void bind_planar(nb::module_& m, const char* isa) {
       nb::arg("control").noconvert(), nb::arg("n_frames"), nb::arg("n_threads"), nb::arg("n_lanes"),
       nb::arg("any_tree"));
 
+  bind_vector(m, kernels);
   m.def("planar_episodes", [kernels](nb::handle flight) { run_episodes(kernels, flight); }, nb::arg("flight"));
 }
 

@@ -45,7 +45,8 @@ struct Flight {
       s.row = -1, --n_live;
       return;
     }
-    pack_candidate(job.network, job.theta, job.sigma * job.sign[s.row], job.noise, job.pair[s.row],
+    const uint32_t pair = job.pair[s.row];
+    pack_candidate(job.network, job.theta + job.theta_stride * pair, job.sigma * job.sign[s.row], job.noise, pair,
                    packed + lane * packed_floats);
   }
 

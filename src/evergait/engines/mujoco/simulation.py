@@ -1,5 +1,6 @@
 """Many episodes of one MuJoCo task side by side, each step equal to Gymnasium's to the last bit."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import mujoco
@@ -7,7 +8,7 @@ import numpy as np
 from gymnasium.utils import seeding
 from mujoco.batch import Batch, SimulationError
 
-from evergait.core.arrays import Bool, Float32, Float64, Int32, Int64, UInt32
+from evergait.core.arrays import Array, Bool, Float32, Float64, Int32, Int64, UInt32
 from evergait.core.errors import EvergaitError
 from evergait.engines.mujoco.library import HUGE, ContactBatch, was_reset
 from evergait.engines.mujoco.tasks import Fields, rules_of
@@ -30,14 +31,14 @@ class Simulation:
         rules = rules_of(task)
         if rules is None:
             raise EvergaitError(f"task {task.name!r}: the mujoco engine does not know its rules")
-        self._rules = rules(self._env)
-        self._healthy_reward = self._rules.healthy_reward
-        batch_type = ContactBatch if "cfrc_ext" in self._rules.derived else Batch
+        self.rules = rules(self._env)
+        self._healthy_reward = self.rules.healthy_reward
+        batch_type = ContactBatch if "cfrc_ext" in self.rules.derived else Batch
         self._batch: Any = batch_type(self._env.model, n_slots, n_threads)
-        self._all = {name: self._batch.bind(name) for name in ("qpos", "qvel", "ctrl", *self._rules.derived)}
+        self._all = {name: self._batch.bind(name) for name in ("qpos", "qvel", "ctrl", *self.rules.derived)}
         # A state begins with time, qpos, qvel (the order of mjtState's bits).
         self._motion = self._batch.state[:, 1 : 1 + self._env.model.nq + self._env.model.nv]
-        self._at = Fields()
+        self.at = Fields()
         self._observations = np.zeros((n_slots, env.observation_space.shape[0]))
         self._position = np.zeros(n_slots)
         self.elapsed = np.zeros(n_slots, np.int64)
@@ -51,7 +52,7 @@ class Simulation:
 
     def scale_healthy_reward(self, factor: float) -> None:
         """Multiply the healthy reward, where the task has one."""
-        self._rules.healthy_reward = self._healthy_reward * factor
+        self.rules.healthy_reward = self._healthy_reward * factor
 
     def reset(self, seeds: UInt32) -> Float64:
         """Begin one episode per seed; returns observations (n, n_observations)."""
@@ -69,19 +70,23 @@ class Simulation:
         self.n = n
         self._ids = None if n == self.n_slots else np.arange(n, dtype=np.int32)
         for name, values in self._all.items():
-            setattr(self._at, name, values[:n])
+            setattr(self.at, name, values[:n])
 
     def restart(self, slots: Int32, seeds: UInt32) -> None:
         """Begin new episodes in some slots, in increasing order."""
+        self.begin(slots, [seeding.np_random(seed)[0] for seed in seeds.tolist()])
+
+    def begin(self, slots: Int32, generators: Sequence[np.random.Generator]) -> None:
+        """The same from generators, which move on."""
         self._batch.reset(slots, stage=int(mujoco.mjtStage.mjSTAGE_NONE))
-        for slot, seed in zip(slots.tolist(), seeds.tolist(), strict=True):
-            self._env.np_random = seeding.np_random(seed)[0]
+        for slot, generator in zip(slots.tolist(), generators, strict=True):
+            self._env.np_random = generator
             self._env.reset_model()
             self._all["qpos"][slot], self._all["qvel"][slot] = self._drawn["qpos"], self._drawn["qvel"]
         self._batch.forward(slots)
         self.elapsed[slots] = 0
         self._failed[slots] = False
-        self._position[: self.n] = self._rules.position(self._at)
+        self._position[: self.n] = self.rules.position(self.at)
 
     def move(self, sources: Int64, targets: Int64) -> None:
         """Take episodes, as they were last observed, to other slots."""
@@ -89,12 +94,34 @@ class Simulation:
         for values in (self._batch.state, self._batch.warning, self._observations, self._position, self.elapsed):
             values[targets] = values[sources]
 
-    def advance(self, actions: Float32) -> tuple[Float64, Bool]:
-        """Step every episode with its action (n, n_actions); returns rewards and terminated, (n,)."""
-        at, rules = self._at, self._rules
+    @property
+    def start(self) -> Float64:
+        """Where robots stand before the noise of a reset."""
+        start: Float64 = self._env.init_qpos
+        return start
+
+    def bind(self, name: str) -> Float64:
+        """A live (n_slots, ...) array over another field of MuJoCo's data."""
+        values: Float64 = self._batch.bind(name)
+        return values
+
+    def kept(self) -> dict[str, Array]:
+        """Live arrays of all that decides what comes next."""
+        return {
+            "state": self._batch.state,
+            "warning": self._batch.warning,
+            "x": self._position,
+            "elapsed": self.elapsed,
+        }
+
+    def advance(self, actions: Float32, which: Bool | None = None) -> tuple[Float64, Bool]:
+        """Step episodes with their actions (n, n_actions), all or some; returns rewards and terminated, (n,)."""
+        at, rules = self.at, self.rules
         at.ctrl[:] = actions
+        ids = self._ids if which is None or which.all() else np.flatnonzero(which).astype(np.int32)
         try:
-            self._batch.step(self._ids, self._env.frame_skip)
+            if ids is None or len(ids):
+                self._batch.step(ids, self._env.frame_skip)
         except SimulationError as error:
             self._failed[error.ids] = True
         self.elapsed[: self.n] += 1
@@ -111,7 +138,7 @@ class Simulation:
 
     def observe(self) -> Float64:
         """Observations (n, n_observations), in an array that the next call writes again."""
-        np.concatenate(self._rules.observe(self._at), axis=1, out=self.seen)
+        np.concatenate(self.rules.observe(self.at), axis=1, out=self.seen)
         return self.seen
 
     def diverged(self) -> Bool:

@@ -83,7 +83,7 @@ class Rules(ABC):
         """(n,) from the speed since the last step, `healthy` and the action."""
 
     def _control_cost(self, actions: Array) -> Array:
-        return self.env._ctrl_cost_weight * _sum_of_squares(actions)
+        return self.env._ctrl_cost_weight * sums_of_squares(actions)
 
 
 class Swimmer(Rules):
@@ -177,7 +177,7 @@ class Ant(Rules):
         return finite & (low <= height) & (height <= high)
 
     def reward(self, at: Fields, speed: Float64, healthy: Bool, actions: Float32) -> Float64:
-        contact_cost = self.env._contact_cost_weight * _sum_of_squares(self._contact_forces(at))
+        contact_cost = self.env._contact_cost_weight * sums_of_squares(self._contact_forces(at))
         gain = speed * self.env._forward_reward_weight + healthy * self.healthy_reward
         return gain - (self._control_cost(actions) + contact_cost)
 
@@ -202,7 +202,7 @@ class HumanoidStandup(Rules):
         return height - self._control_cost(at.ctrl) - impact + 1
 
     def _impact(self, at: Fields, weight: float, bounds: tuple[float, float]) -> Float64:
-        return np.clip(weight * _sum_of_squares(at.cfrc_ext.reshape(len(at.qpos), -1)), *bounds)
+        return np.clip(weight * sums_of_squares(at.cfrc_ext.reshape(len(at.qpos), -1)), *bounds)
 
 
 class Humanoid(HumanoidStandup):
@@ -256,8 +256,8 @@ class InvertedDoublePendulum(Rules):
 
     def reward(self, at: Fields, speed: Float64, healthy: Bool, actions: Float32) -> Float64:
         x, y = at.site_xpos[:, 0, 0], at.site_xpos[:, 0, 2]
-        distance = 0.01 * _scalar_squares(x) + _scalar_squares(y - 2)
-        velocity = 1e-3 * _scalar_squares(at.qvel[:, 1]) + 5e-3 * _scalar_squares(at.qvel[:, 2])
+        distance = 0.01 * scalar_squares(x) + scalar_squares(y - 2)
+        velocity = 1e-3 * scalar_squares(at.qvel[:, 1]) + 5e-3 * scalar_squares(at.qvel[:, 2])
         return self.healthy_reward * healthy - distance - velocity
 
 
@@ -276,8 +276,8 @@ class Reacher(Rules):
         return [np.cos(angles), np.sin(angles), at.qpos[:, 2:], at.qvel[:, :2], self._to_target(at)[:, :2]]
 
     def reward(self, at: Fields, speed: Float64, healthy: Bool, actions: Float32) -> Float64:
-        distance = -_norm(self._to_target(at)) * self.env._reward_dist_weight
-        return distance + -_sum_of_squares(actions) * self.env._reward_control_weight
+        distance = -norms(self._to_target(at)) * self.env._reward_dist_weight
+        return distance + -sums_of_squares(actions) * self.env._reward_control_weight
 
     def _to_target(self, at: Fields) -> Float64:
         return self._body(at, "fingertip") - self._body(at, "target")
@@ -297,27 +297,28 @@ class Pusher(Reacher):
 
     def reward(self, at: Fields, speed: Float64, healthy: Bool, actions: Float32) -> Float64:
         hand, thing, goal = (self._body(at, name) for name in ("tips_arm", "object", "goal"))
-        near = -_norm(thing - hand) * self.env._reward_near_weight
-        distance = -_norm(thing - goal) * self.env._reward_dist_weight
-        return distance + -_sum_of_squares(actions) * self.env._reward_control_weight + near
+        near = -norms(thing - hand) * self.env._reward_near_weight
+        distance = -norms(thing - goal) * self.env._reward_dist_weight
+        return distance + -sums_of_squares(actions) * self.env._reward_control_weight + near
 
 
 def _inside(x: Float64, bounds: tuple[float, float]) -> Bool:
     return (bounds[0] < x) & (x < bounds[1])
 
 
-def _sum_of_squares(x: Array) -> Array:
+def sums_of_squares(x: Array) -> Array:
+    """Of every row."""
     squares: Array = np.square(x).sum(axis=1)
     return squares
 
 
-def _norm(x: Float64) -> Float64:
+def norms(x: Float64) -> Float64:
     """np.linalg.norm of every row: it calls BLAS's dot, whose fused multiply-adds a plain sum would not repeat."""
     squares: Float64 = np.vecdot(x, x)
     return np.sqrt(squares)
 
 
-def _scalar_squares(x: Float64) -> Float64:
+def scalar_squares(x: Float64) -> Float64:
     """A NumPy scalar's `** 2` calls libm's pow, which differs from x·x, and from what arrays do, in the last bit."""
     return np.array([value**2 for value in x])
 

@@ -3,6 +3,7 @@
 It computes what MuJoCo computes, to rounding, and refuses by name what it cannot; see docs/physics.md for the evidence.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evergait import _native
-from evergait.core.arrays import Float64, Int32
+from evergait.core.arrays import Float32, Float64, Int32
 from evergait.core.errors import EvergaitError
 from evergait.core.random import OBSERVATION_NOISE
 from evergait.engines.base import Episodes, Outcome
@@ -87,6 +88,8 @@ class Flight:
     n_threads: int
     n_lanes: int
     any_tree: bool
+    thetas: Float32 | None = None
+    """One θ per pair, (n_pairs, n_parameters), in place of the request's."""
     noise_purpose: int = OBSERVATION_NOISE
 
 
@@ -112,6 +115,12 @@ class PlanarEngine:
         outcome, _ = self._run(episodes, n_threads, record=False)
         return outcome
 
+    def run_each(
+        self, episodes: Episodes, thetas: Float32, n_threads: int, record: bool = False
+    ) -> tuple[Outcome, Float64]:
+        """Simulate every row with the θ that its pair names; positions (n, limit + 1, nq) if they are asked for."""
+        return self._run(episodes, n_threads, record, thetas)
+
     def record(self, episodes: Episodes) -> tuple[Outcome, list[Float64]]:
         """Simulate every row and keep its positions: per row (length + 1, nq)."""
         outcome, trace = self._run(episodes, 1, record=True)
@@ -120,8 +129,10 @@ class PlanarEngine:
     def close(self) -> None:
         """Nothing is kept between calls."""
 
-    def _run(self, episodes: Episodes, n_threads: int, record: bool) -> tuple[Outcome, Float64]:
-        flight = self.flight(episodes, n_threads, record)
+    def _run(
+        self, episodes: Episodes, n_threads: int, record: bool, thetas: Float32 | None = None
+    ) -> tuple[Outcome, Float64]:
+        flight = dataclasses.replace(self.flight(episodes, n_threads, record), thetas=thetas)
         _native.planar_episodes(flight)
         none = np.zeros((0, 2, 0))
         statistics = none if flight.sums is None else flight.sums

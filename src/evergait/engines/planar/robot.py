@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -90,6 +91,11 @@ class Robot:
 @functools.cache
 def compile_robot(task: Task) -> Robot:
     """Compile a task; raises EvergaitError if that cannot be."""
+    return compile_environment(task, make)
+
+
+def compile_environment(task: Task, make: Callable[[Task], Any]) -> Robot:
+    """Compile a task whose environment is made in a way of one's own."""
     if is_robot_file(task):
         if function := read_robot(task).reward.function:
             raise EvergaitError(f"its reward is a Python function, {function}")
@@ -122,7 +128,7 @@ def _rules(task: Task, env: Any) -> Rules:
     return Rules(
         kind=kind,
         n_frames=env.frame_skip,
-        n_hidden=_N_HIDDEN.get(task.id, 0),
+        n_hidden=_N_HIDDEN.get(task.id, 0) if getattr(env, "_exclude_current_positions_from_observation", True) else 0,
         clips_velocity=kind in ("walker", "double pendulum"),
         dt=env.dt,
         forward_weight=getattr(env, "_forward_reward_weight", 0.0),

@@ -1,0 +1,224 @@
+"""A Gymnasium VectorEnv around robots: spaces, seeds, autoreset and infos as Gymnasium's SyncVectorEnv has them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from evergait.core.arrays import Array, Bool, Float64
+from evergait.core.errors import EvergaitError
+from evergait.core.names import nearest
+from evergait.tasks import Variant
+from evergait.vector.robots import Columns, Robots, everybody, nobody
+
+Infos = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class State:
+    """A vector environment at one moment, to come back to."""
+
+    robots: Mapping[str, Array]
+    observations: Array
+    over: Bool
+    variants: tuple[Variant, ...]
+
+
+class VectorEnvironment(VectorEnv[Array, Array, Array]):
+    """`num_envs` robots, each equal to an environment of Gymnasium's own."""
+
+    threads: int = 1
+
+    def __init__(
+        self,
+        robots: Robots,
+        observation_space: gymnasium.spaces.Box,
+        action_space: gymnasium.spaces.Box,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
+        infos: bool = True,
+    ) -> None:
+        self.robots, self.num_envs, self.copy, self.infos = robots, robots.n, copy, infos
+        self.autoreset_mode = _mode(autoreset_mode)
+        self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
+        self.single_observation_space: gymnasium.spaces.Box = observation_space
+        self.single_action_space: gymnasium.spaces.Box = action_space
+        self.observation_space = batch_space(observation_space, self.num_envs)
+        self.action_space = batch_space(action_space, self.num_envs)
+        self._over = everybody(self.num_envs)
+        self._is_ready = False
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The variant of every environment."""
+        return tuple(self.robots.variants)
+
+    @property
+    def np_random_seed(self) -> tuple[int | None, ...]:  # type: ignore[override]
+        """What each environment's generator was seeded with."""
+        return tuple(self.robots.generators.seeds)
+
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """Copies of the generators that resets draw from."""
+        return tuple(self.robots.generators.get(i) for i in range(self.num_envs))
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, Infos]:
+        """Begin new episodes, in all environments or in those of `options["reset_mask"]`."""
+        which = self._reset_mask(options)
+        for i, one in enumerate(self._seeds(seed)):
+            if which[i]:
+                self.robots.generators.seed(i, one)
+        self.robots.begin(which)
+        self._over[which] = False
+        self._is_ready = self._is_ready or bool(which.all())
+        return self._given(self.robots.observations), self._told(nobody(self.num_envs), which)
+
+    def step(self, actions: Array) -> tuple[Array, Float64, Bool, Bool, Infos]:
+        """One step of every environment; those that ended begin anew as the autoreset mode says."""
+        robots, begun = self.robots, self._over
+        if not self._is_ready:
+            raise EvergaitError("step: the environments have not begun; call reset first")
+        acting = np.ascontiguousarray(actions, np.float32)
+        if acting.shape != self.action_space.shape:
+            raise EvergaitError(f"actions: their shape is {acting.shape}; it must be {self.action_space.shape}")
+        final: Infos = {}
+        ended = bool(begun.any())
+        if self.autoreset_mode == AutoresetMode.DISABLED and ended:
+            rows = np.flatnonzero(begun)[:5].tolist()
+            raise EvergaitError(f"step: environments {rows} have ended; reset them with options={{'reset_mask': ...}}")
+        robots.step(acting, ~begun if ended else everybody(self.num_envs))
+        if self.autoreset_mode == AutoresetMode.NEXT_STEP and ended:
+            robots.begin(begun)
+            for values in (robots.rewards, robots.terminated, robots.truncated):
+                values[begun] = 0
+        over = robots.terminated | robots.truncated
+        if self.autoreset_mode == AutoresetMode.SAME_STEP:
+            begun, self._over = over, nobody(self.num_envs)
+            if over.any():
+                final = self._final(over)
+                robots.begin(over)
+        else:
+            self._over = over
+        infos = self._told(~begun, begun) | final
+        if robots.diverged.any():
+            infos["diverged"], infos["_diverged"] = robots.diverged.copy(), robots.diverged.copy()
+        given = (self._given(x) for x in (robots.observations, robots.rewards, robots.terminated, robots.truncated))
+        return *given, infos  # type: ignore[return-value]
+
+    def set_variant(self, which: Array | Sequence[int], variant: Variant | Sequence[Variant]) -> None:
+        """Change the bodies of some environments, named by a mask or by indices, in the middle of their episodes."""
+        rows = np.arange(self.num_envs)[np.asarray(which)].tolist()
+        new = [variant] * len(rows) if isinstance(variant, Variant) else list(variant)
+        if len(new) != len(rows):
+            raise EvergaitError(
+                f"variant: there are {len(new)} for {len(rows)} environments; give one, or one for each"
+            )
+        variants = list(self.robots.variants)
+        for row, one in zip(rows, new, strict=True):
+            variants[row] = one
+        self.robots.set_variants(variants)
+
+    def get_state(self) -> State:
+        """Everything that decides what comes next, to come back to."""
+        observations = self.robots.observations.copy()
+        return State(self.robots.save(), observations, self._over.copy(), self.variants)
+
+    def set_state(self, state: State) -> None:
+        """Go back to a state of this environment, or of one that was made alike."""
+        if state.observations.shape != self.robots.observations.shape:
+            shape = self.robots.observations.shape
+            raise EvergaitError(f"state: its observations are {state.observations.shape}; they must be {shape}")
+        if state.variants != self.variants:
+            self.robots.set_variants(state.variants)
+        self.robots.load(state.robots)
+        self.robots.observations[:] = state.observations
+        self._over, self._is_ready = state.over.copy(), True
+
+    def clone(self) -> "VectorEnvironment":
+        """Another one in the same state, to look ahead with."""
+        spaces_ = self.single_observation_space, self.single_action_space
+        twin = VectorEnvironment(self.robots.twin(), *spaces_, self.autoreset_mode, self.copy, self.infos)
+        twin.spec, twin.threads = self.spec, self.threads
+        twin.robots.generators.seeds = list(self.robots.generators.seeds)
+        twin.set_state(self.get_state())
+        return twin
+
+    def _seeds(self, seed: int | Sequence[int | None] | None) -> Iterable[int | None]:
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, int | np.integer):
+            return [int(seed) + i for i in range(self.num_envs)]
+        if len(seed) != self.num_envs:
+            raise EvergaitError(f"seed: there are {len(seed)} for {self.num_envs} environments; give one for each")
+        return [None if one is None else int(one) for one in seed]
+
+    def _reset_mask(self, options: dict[str, Any] | None) -> Bool:
+        if not options or "reset_mask" not in options:
+            return everybody(self.num_envs)
+        mask = options["reset_mask"]
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+            is_ = f"{mask.dtype} {mask.shape}" if isinstance(mask, np.ndarray) else type(mask).__name__
+            raise EvergaitError(f"options['reset_mask']: is {is_}; it must be an array of bool, ({self.num_envs},)")
+        if not mask.any():
+            raise EvergaitError("options['reset_mask']: is False everywhere; it must name an environment")
+        return np.ascontiguousarray(mask)
+
+    def _given(self, values: Array) -> Array:
+        return values.copy() if self.copy else values
+
+    def _told(self, stepped: Bool, begun: Bool) -> Infos:
+        """Infos of environments that made a step, and of those that began; zeros where there is nothing to tell."""
+        if not self.infos:
+            return {}
+        if not begun.any():
+            return _masked(self.robots.step_infos(), stepped)
+        told: Infos = {}
+        if stepped.any():
+            step_infos = self.robots.step_infos()
+            told = _masked({name: _only(values, stepped) for name, values in step_infos.items()}, stepped)
+        for name, values in self.robots.reset_infos().items():
+            shown = _only(values, begun)
+            if name in told:
+                shown[stepped] = told[name][stepped]
+            told[name], told[f"_{name}"] = shown, begun | stepped if name in told else begun.copy()
+        return told
+
+    def _final(self, over: Bool) -> Infos:
+        """What environments that ended last saw and told."""
+        last = np.full(self.num_envs, None, object)
+        for row in np.flatnonzero(over):
+            last[row] = self.robots.observations[row].copy()
+        final: Infos = {"final_obs": last, "_final_obs": over.copy()}
+        if self.infos:
+            columns = {name: _only(values, over) for name, values in self.robots.step_infos().items()}
+            final |= {"final_info": _masked(columns, over), "_final_info": over.copy()}
+        return final
+
+
+def _only(values: Array, which: Bool) -> Array:
+    """The values of some rows, and zeros."""
+    shown = np.zeros_like(values)
+    shown[which] = values[which]
+    return shown
+
+
+def _masked(columns: Columns, which: Bool) -> Infos:
+    infos: Infos = dict(columns)
+    infos.update((f"_{name}", which.copy()) for name in columns)
+    return infos
+
+
+def _mode(mode: str | AutoresetMode) -> AutoresetMode:
+    if isinstance(mode, AutoresetMode):
+        return mode
+    known = {known.value: known for known in AutoresetMode}
+    if mode not in known:
+        raise EvergaitError(f"autoreset_mode: is {mode!r}{nearest(str(mode), known)}")
+    return known[mode]

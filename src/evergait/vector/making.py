@@ -1,0 +1,105 @@
+"""`make`: a vector environment by name, on the fastest engine that has it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from evergait.core.errors import EvergaitError
+from evergait.core.names import nearest
+from evergait.engines import engine_name
+from evergait.engines.mujoco.tasks import RULES
+from evergait.tasks import Task, Variant, parse_task
+from evergait.vector.environment import VectorEnvironment
+from evergait.vector.mujoco import MujocoRobots
+from evergait.vector.planar import PlanarRobots
+from evergait.vector.robots import Robots
+from evergait.vector.tasks import TaskSource, make_environment
+
+
+def make(
+    id: str,  # noqa: A002 - as gymnasium.make_vec calls it
+    num_envs: int = 1,
+    *,
+    threads: int = 1,
+    autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+    variants: Sequence[Variant] | None = None,
+    engine: str = "auto",
+    dtype: type[Any] | str = np.float64,
+    copy: bool = True,
+    infos: bool = True,
+    max_episode_steps: int | None = None,
+    **options: Any,
+) -> VectorEnvironment:
+    """Make `num_envs` environments of a task, such as `Walker2d-v5` or `Walker2d-v5@gravity=0.5`.
+
+    Args:
+        id: A MuJoCo v5 environment of Gymnasium's, optionally with a variant.
+        num_envs: How many.
+        threads: That step them; they change no bit.
+        autoreset_mode: "NextStep", "SameStep" or "Disabled", as Gymnasium defines them.
+        variants: One for each environment, in place of the task's.
+        engine: "planar" (to rounding), "mujoco" (bit for bit Gymnasium) or "auto": the fastest that has the task.
+        dtype: Of observations: float64, as Gymnasium has it, or float32.
+        copy: Whether what `step` returns is the caller's to keep; False hands out arrays that the next step overwrites.
+        infos: Whether to tell positions and reward terms.
+        max_episode_steps: The time limit; None is the task's own, 0 is none.
+        **options: Of Gymnasium's environment, such as `ctrl_cost_weight` (planar engine only).
+    """
+    task = parse_task(id)
+    if task.id not in RULES:
+        raise EvergaitError(f"id: {task.id!r} is not a MuJoCo v5 environment of Gymnasium's{nearest(task.id, RULES)}")
+    wanted = _check(num_envs, threads, dtype, max_episode_steps)
+    if variants is not None and len(variants) != num_envs:
+        raise EvergaitError(f"variants: there are {len(variants)} for {num_envs} environments; give one for each")
+    env = make_environment(task.id, options)
+    seen, action = env.observation_space, env.action_space
+    limit = int(env.spec.max_episode_steps or 0) if max_episode_steps is None and env.spec else max_episode_steps or 0
+    env.close()
+    if not isinstance(seen, gymnasium.spaces.Box) or not isinstance(action, gymnasium.spaces.Box):
+        raise EvergaitError(f"id: {task.id!r} has spaces that are not boxes")
+    if wanted != seen.dtype:
+        seen = gymnasium.spaces.Box(seen.low.astype(wanted), seen.high.astype(wanted), dtype=wanted)
+    robots = _robots(task, engine, options, variants or [task.variant] * num_envs, limit, threads, wanted)
+    made = VectorEnvironment(robots, seen, action, autoreset_mode, copy, infos)
+    made.threads = threads
+    made.spec = gymnasium.spec(task.id)
+    return made
+
+
+def _robots(
+    task: Task,
+    engine: str,
+    options: dict[str, Any],
+    variants: Sequence[Variant],
+    limit: int,
+    threads: int,
+    dtype: type[Any],
+) -> Robots:
+    chosen = "planar" if engine == "auto" and options else engine_name(engine, task)
+    if chosen == "planar":
+        return PlanarRobots(TaskSource(task, options), variants, limit, threads, dtype)
+    if chosen != "mujoco":
+        raise EvergaitError(f"engine: is {chosen!r}; a vector environment needs planar or mujoco")
+    if options:
+        raise EvergaitError(f"{next(iter(options))}: the mujoco engine takes no options of the environment")
+    if len(set(variants)) > 1:
+        raise EvergaitError(f"variants: {task.id} is simulated by MuJoCo, which has one variant for all")
+    return MujocoRobots(Task(task.id, variants[0]), len(variants), limit, threads, dtype)
+
+
+def _check(num_envs: int, threads: int, dtype: type[Any] | str, max_episode_steps: int | None) -> type[Any]:
+    for name, value, least in (
+        ("num_envs", num_envs, 1),
+        ("threads", threads, 1),
+        ("max_episode_steps", max_episode_steps or 0, 0),
+    ):
+        if value < least:
+            raise EvergaitError(f"{name}: is {value!r}; it must be at least {least}")
+    known = {np.dtype(kind): kind for kind in (np.float64, np.float32)}
+    try:
+        return known[np.dtype(dtype)]
+    except (KeyError, TypeError):
+        raise EvergaitError(f"dtype: is {dtype!r}; it must be float64 or float32") from None

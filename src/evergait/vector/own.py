@@ -1,0 +1,186 @@
+"""A user's own planar robot: an MJCF model, with observation, reward and ending as NumPy functions on all robots."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import mujoco
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from evergait.core.arrays import Array, Bool, Float32, Float64
+from evergait.core.errors import EvergaitError
+from evergait.engines.planar.model import compile_model
+from evergait.engines.planar.robot import Rules
+from evergait.tasks import Variant
+from evergait.tasks.quiet import quiet
+from evergait.tasks.variants import apply_to_model
+from evergait.vector.environment import VectorEnvironment
+from evergait.vector.planar import Group, PlanarRobots, Start
+
+_ANYWHERE = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class Motion:
+    """One step of n robots, as rewards and endings see it."""
+
+    qpos_before: Float64
+    """(n, nq), as are the others; actions are (n, nu)."""
+    qvel_before: Float64
+    qpos: Float64
+    qvel: Float64
+    action: Float32
+    dt: float
+
+
+@dataclass(frozen=True)
+class PlanarTask:
+    """What to do with a planar model."""
+
+    model: Any
+    """An `mujoco.MjModel`, a path of an MJCF file, or its text."""
+    reward: Callable[[Motion], Array]
+    """(n,) numbers."""
+    terminated: Callable[[Motion], Array] | None = None
+    """(n,) booleans; None: never."""
+    observe: Callable[[Float64, Float64], Array] | None = None
+    """Of qpos and qvel, (n, n_observations); None: both of them, one behind the other."""
+    reset: Callable[[np.random.Generator], tuple[Array, Array]] | None = None
+    """qpos and qvel at the start of an episode; None: the model's own, plus uniform noise."""
+    reset_noise: float = 0.005
+    frame_skip: int = 4
+    max_episode_steps: int = 1000
+
+    def load(self) -> Any:
+        """The model, compiled by MuJoCo."""
+        try:
+            if isinstance(self.model, mujoco.MjModel):
+                return self.model
+            with quiet():
+                if isinstance(self.model, Path) or not str(self.model).lstrip().startswith("<"):
+                    return mujoco.MjModel.from_xml_path(str(self.model))
+                return mujoco.MjModel.from_xml_string(self.model)
+        except ValueError as error:
+            raise EvergaitError(f"model: MuJoCo cannot read it: {error}") from error
+
+
+class OwnSource:
+    """Robots of a user's model."""
+
+    start: Start
+    step_columns: dict[str, type[Any]]
+    reset_columns: dict[str, type[Any]]
+    ends = True
+
+    def __init__(self, task: PlanarTask) -> None:
+        self.task, self.model = task, task.load()
+        self.n_dofs, self.n_actions = int(self.model.nv), int(self.model.nu)
+        self.start = "uniform" if task.reset is None else "own"
+        self.step_columns, self.reset_columns = {}, {}
+
+    @property
+    def dt(self) -> float:
+        """Seconds of a step."""
+        return float(self.model.opt.timestep * self.task.frame_skip)
+
+    def group(self, variant: Variant) -> Group:
+        """The robot of a variant; raises EvergaitError if the planar engine refuses it."""
+        model = mujoco.MjModel.__copy__(self.model)
+        apply_to_model(variant, model)
+        compiled = compile_model(model)
+        rules = Rules(
+            kind="runner",  # whose rules look at nothing; rewards are the user's
+            n_frames=self.task.frame_skip,
+            n_hidden=0,
+            clips_velocity=False,
+            dt=self.dt,
+            forward_weight=0.0,
+            healthy_reward=0.0,
+            control_weight=0.0,
+            height=_ANYWHERE,
+            angle=_ANYWHERE,
+            state=_ANYWHERE,
+            tip=(0.0, 0.0),
+            observation_noise=0.0,
+        )
+        noise = self.task.reset_noise * variant.reset_noise
+        start = np.array(model.qpos0), np.zeros(self.n_dofs)
+        return Group(compiled.description, rules.flat(), *start, noise, 2 * self.n_dofs)
+
+    def draw(self, variant: Variant, generator: np.random.Generator) -> tuple[Float64, Float64]:
+        """Position and velocity at the start of an episode, by the user's function."""
+        assert self.task.reset is not None  # noqa: S101 - or the native core draws
+        qpos, qvel = self.task.reset(generator)
+        return np.asarray(qpos, np.float64), np.asarray(qvel, np.float64)
+
+
+class OwnRobots(PlanarRobots):
+    """Planar robots with a user's observations, rewards and endings."""
+
+    source: OwnSource
+
+    def __init__(self, source: OwnSource, variants: list[Variant], n_threads: int, dtype: type[Any]) -> None:
+        super().__init__(source, variants, source.task.max_episode_steps, n_threads, np.float64)
+        self._dtype = dtype
+        self._look()
+
+    def twin(self) -> "OwnRobots":
+        """As many of the same kind, without their states."""
+        return OwnRobots(self.source, self.variants, self.n_threads, self._dtype)
+
+    def _look(self) -> None:
+        observe, arrays = self.source.task.observe, self.arrays
+        joined = np.concatenate((arrays.position, arrays.velocity), axis=1)
+        seen = np.asarray(joined if observe is None else observe(arrays.position, arrays.velocity), self._dtype)
+        if seen.ndim != 2 or len(seen) != self.n:
+            raise EvergaitError(f"observe: its shape is {seen.shape}; it must be ({self.n}, n_observations)")
+        self.observations = seen.copy()
+
+    def begin(self, which: Bool) -> None:
+        """New episodes, from the generators."""
+        super().begin(which)
+        self._look()
+
+    def step(self, actions: Float32, which: Bool) -> None:
+        """One step of every robot that is named, then the user's functions on all of them."""
+        arrays, task = self.arrays, self.source.task
+        before = arrays.position.copy(), arrays.velocity.copy()
+        super().step(actions, which)
+        motion = Motion(*before, arrays.position, arrays.velocity, actions, self.source.dt)
+        rewards = self._checked("reward", task.reward(motion))
+        self.rewards[which] = np.where(self.diverged, 0.0, rewards)[which]
+        if task.terminated is not None:
+            self.terminated[which] |= self._checked("terminated", task.terminated(motion)).astype(bool)[which]
+        self._look()
+
+    def _checked(self, name: str, values: Array) -> Array:
+        found = np.asarray(values)
+        if found.shape != (self.n,):
+            raise EvergaitError(f"{name}: its shape is {found.shape}; it must be ({self.n},)")
+        return found
+
+
+def make_own(
+    task: PlanarTask,
+    num_envs: int = 1,
+    *,
+    threads: int = 1,
+    autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+    variants: list[Variant] | None = None,
+    dtype: type[Any] = np.float64,
+    copy: bool = True,
+) -> VectorEnvironment:
+    """Make `num_envs` environments of one's own planar robot; arguments are those of `make`."""
+    source = OwnSource(task)
+    robots = OwnRobots(source, variants or [Variant()] * num_envs, threads, dtype)
+    shape = robots.observations.shape[1:]
+    low, high = source.model.actuator_ctrlrange.astype(np.float32).T
+    limited = source.model.actuator_ctrllimited.astype(bool)
+    action = gymnasium.spaces.Box(np.where(limited, low, -np.inf), np.where(limited, high, np.inf), dtype=np.float32)
+    seen = gymnasium.spaces.Box(-np.inf, np.inf, shape, dtype)
+    made = VectorEnvironment(robots, seen, action, autoreset_mode, copy)
+    made.threads = threads
+    return made

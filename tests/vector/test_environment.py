@@ -1,0 +1,202 @@
+"""What Gymnasium's VectorEnv promises, and what ours promises beyond it."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import vector as wrappers
+
+import evergait.vector
+from evergait.core.arrays import Array
+from evergait.core.errors import EvergaitError
+from evergait.engines.acting import Acting
+from evergait.engines.mujoco.tasks import RULES
+from evergait.tasks import VARIANTS
+from evergait.vector import Variant, VectorEnvironment, make
+
+
+def play(env: VectorEnvironment, n_steps: int, seed: int | None = 5) -> list[Array]:
+    """Observations, rewards and endings of random actions."""
+    random = np.random.default_rng(2)
+    seen = [env.reset(seed=seed)[0]] if seed is not None else []
+    for _ in range(n_steps):
+        actions = random.uniform(-1, 1, (64, *env.single_action_space.shape))[: env.num_envs].astype(np.float32)
+        seen.extend(np.array(part, float) for part in env.step(actions)[:4])
+    return seen
+
+
+def equal(one: list[Array], other: list[Array]) -> bool:
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("identifier", sorted(RULES))
+def test_gymnasium_finds_ours_by_its_id(identifier: str) -> None:
+    env = gymnasium.make_vec(f"evergait/{identifier}", num_envs=3, threads=2, autoreset_mode="SameStep")
+    assert isinstance(env, VectorEnvironment)
+    assert env.spec is not None
+    assert env.spec.id == f"evergait/{identifier}"
+    assert env.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
+    single = gymnasium.spec(identifier).make().observation_space
+    observations, _ = env.reset(seed=1)
+    assert env.single_observation_space == single
+    assert env.observation_space.contains(observations)
+    assert observations.shape == (3, *single.shape)
+    assert env.observation_space.contains(env.step(env.action_space.sample())[0])
+
+
+def test_wrappers_of_gymnasium_work() -> None:
+    env: Any = make("Hopper-v5", 4, max_episode_steps=20)
+    env = wrappers.NormalizeReward(wrappers.NormalizeObservation(wrappers.RecordEpisodeStatistics(env)))
+    env.reset(seed=1)
+    told = [env.step(env.action_space.sample())[4] for _ in range(25)]
+    assert any("episode" in infos and infos["episode"]["l"].max() <= 20 for infos in told)
+
+
+def test_neither_threads_nor_neighbours_change_a_bit() -> None:
+    one = play(make("Walker2d-v5", 40, max_episode_steps=30), 60)
+    assert equal(one, play(make("Walker2d-v5", 40, threads=3, max_episode_steps=30), 60))
+    few = play(make("Walker2d-v5", 3, max_episode_steps=30), 60)
+    assert equal([part[:3] for part in one], few)
+
+
+def test_an_episode_has_the_return_that_the_engine_gives_it() -> None:
+    network = evergait.vector.policy("Walker2d-v5@noisy", (8,))
+    theta = np.random.default_rng(0).normal(0, 0.4, evergait.vector.n_parameters(network)).astype(np.float32)
+    right = evergait.vector.rollout("Walker2d-v5@noisy", network, theta[np.newaxis], [11, 12, 13])
+    env, act = make("Walker2d-v5@noisy", 3), Acting.of(network, theta)
+    observations, _ = env.reset(seed=11)
+    returns, alive = np.zeros(3), np.ones(3, bool)
+    while alive.any():
+        actions = np.array([act(row) for row in observations])
+        observations, rewards, terminated, truncated, _ = env.step(actions)
+        returns += np.where(alive, rewards, 0.0)
+        alive &= ~(terminated | truncated)
+    assert returns.tolist() == right.returns[0].tolist()
+
+
+def test_float32_is_float64_rounded() -> None:
+    wide, narrow = make("Swimmer-v5", 5), make("Swimmer-v5", 5, dtype="float32")
+    assert narrow.observation_space.dtype == np.float32
+    seen = wide.reset(seed=1)[0], narrow.reset(seed=1)[0]
+    assert seen[1].dtype == np.float32
+    assert (seen[0].astype(np.float32) == seen[1]).all()
+    action = wide.action_space.sample()
+    assert (wide.step(action)[0].astype(np.float32) == narrow.step(action)[0]).all()
+
+
+def test_without_copies_the_arrays_are_the_same_ones() -> None:
+    env = make("Swimmer-v5", 2, copy=False)
+    first, _ = env.reset(seed=1)
+    assert env.step(env.action_space.sample())[0] is first
+    kept, _ = (env := make("Swimmer-v5", 2)).reset(seed=1)
+    before = kept.copy()
+    env.step(env.action_space.sample())
+    assert (kept == before).all()
+
+
+def test_resets_with_a_mask() -> None:
+    env = make("Hopper-v5", 4, autoreset_mode="Disabled", max_episode_steps=3)
+    env.reset(seed=1)
+    actions = env.action_space.sample()
+    for _ in range(3):
+        *_, truncated, _ = env.step(actions)
+    assert truncated.all()
+    with pytest.raises(EvergaitError, match=r"environments \[0, 1, 2, 3\] have ended"):
+        env.step(actions)
+    before = env.robots.observations.copy()
+    mask = np.array([True, False, True, False])
+    observations, infos = env.reset(seed=[7, None, 9, None], options={"reset_mask": mask})
+    fresh, _ = make("Hopper-v5", 4).reset(seed=[7, 8, 9, 10])
+    assert (observations[mask] == fresh[mask]).all()
+    assert (observations[~mask] == before[~mask]).all()
+    assert (infos["_x_position"] == mask).all()
+    env.reset(options={"reset_mask": ~mask})
+    env.step(actions)
+
+
+def test_states_are_come_back_to() -> None:
+    for identifier in ("HalfCheetah-v5", "Hopper-v5@noisy", "Ant-v5"):
+        env = make(identifier, 4, max_episode_steps=25)
+        play(env, 20)
+        state, twin = env.get_state(), env.clone()
+        future = play(env, 20, seed=None)
+        assert equal(future, play(twin, 20, seed=None)), identifier
+        env.set_state(state)
+        assert equal(future, play(env, 20, seed=None)), identifier
+
+
+def test_each_environment_has_a_variant_of_its_own() -> None:
+    variants = [Variant(), *VARIANTS.values()] * 3
+    mixed = play(make("Walker2d-v5", len(variants), variants=variants), 40)
+    for variant in (Variant(), *VARIANTS.values()):
+        alone = play(make("Walker2d-v5", len(variants), variants=[variant] * len(variants)), 40)
+        rows = [i for i, one in enumerate(variants) if one == variant]
+        assert equal([part[rows] for part in mixed], [part[rows] for part in alone])
+
+
+def test_variants_change_in_the_middle_of_an_episode() -> None:
+    moon = Variant(gravity=0.1654)
+    env, other = make("Hopper-v5", 6), make("Hopper-v5", 6)
+    play(env, 10), play(other, 10)
+    env.set_variant([1, 4], moon)
+    assert [variant == moon for variant in env.variants] == [False, True, False, False, True, False]
+    one, two = play(env, 5, seed=None), play(other, 5, seed=None)
+    changed = (one[-4] != two[-4]).any(axis=1)
+    assert changed.tolist() == [False, True, False, False, True, False]
+    env.set_variant(np.ones(6, bool), [Variant(friction=f) for f in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)])
+    assert len(set(env.variants)) == 6
+
+
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "id": ({"id": "Walker2D-v5"}, "did you mean 'Walker2d-v5'"),
+    "num_envs": ({"num_envs": 0}, "num_envs: is 0"),
+    "threads": ({"threads": 0}, "threads: is 0"),
+    "dtype": ({"dtype": "int8"}, "dtype: is 'int8'"),
+    "mode": ({"autoreset_mode": "samestep"}, "did you mean 'SameStep'"),
+    "variants": ({"num_envs": 2, "variants": [Variant()]}, "there are 1 for 2"),
+    "option": ({"gait": 3}, "does not take these options"),
+    "mixed": ({"id": "Ant-v5", "num_envs": 2, "variants": [Variant(), Variant(mass=2.0)]}, "one variant for all"),
+    "option of ant": ({"id": "Ant-v5", "engine": "mujoco", "healthy_reward": 2.0}, "takes no options"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_named(name: str) -> None:
+    arguments, message = MISTAKES[name]
+    with pytest.raises(EvergaitError, match=message):
+        make(**{"id": "Hopper-v5", **arguments})
+
+
+@pytest.mark.parametrize("engine", ["planar", "mujoco"])
+def test_mistakes_in_a_step_are_named_and_change_nothing(engine: str) -> None:
+    env = make("Hopper-v5", 2, engine=engine)
+    actions = np.zeros((2, 3), np.float32)
+    with pytest.raises(EvergaitError, match="call reset first"):
+        env.step(actions)
+    before, _ = env.reset(seed=1)
+    with pytest.raises(EvergaitError, match=r"actions: their shape is \(3,\)"):
+        env.step(actions[0])
+    actions[1, 2] = np.nan
+    with pytest.raises(EvergaitError, match=r"actions\[1\]: is .*nan"):
+        env.step(actions)
+    assert (env.robots.observations == before).all()
+    with pytest.raises(EvergaitError, match="there are 1 for 2 environments"):
+        env.reset(seed=[1])
+    with pytest.raises(EvergaitError, match="must be an array of bool"):
+        env.reset(options={"reset_mask": [True, False]})
+
+
+def test_a_robot_that_diverges_ends_where_it_was_last_seen() -> None:
+    env = make("HalfCheetah-v5", 2)
+    before, _ = env.reset(seed=1)
+    env.robots.arrays.velocity[1] = 1e9  # type: ignore[attr-defined]
+    observations, rewards, terminated, _, infos = env.step(env.action_space.sample())
+    assert terminated.tolist() == [False, True]
+    assert infos["diverged"].tolist() == [False, True]
+    assert (observations[1] == before[1]).all()
+    assert np.isfinite(rewards).all()
+    observations, *_, infos = env.step(env.action_space.sample())
+    assert np.isfinite(observations).all()
+    assert "diverged" not in infos

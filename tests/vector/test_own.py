@@ -1,0 +1,90 @@
+"""Users' own planar robots, and whole episodes of many policies."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from evergait.core.errors import EvergaitError
+from evergait.vector import Motion, PlanarTask, Variant, make, make_own, n_parameters, policy, rollout
+
+CART = """<mujoco><option timestep="0.01"/><worldbody><body pos="0 0 1"><joint name="x" type="slide" axis="1 0 0"/>
+<geom type="sphere" size="0.1" contype="0" conaffinity="0"/><body><joint name="turn" type="hinge" axis="0 1 0"/>
+<geom type="capsule" fromto="0 0 0 0 0 0.5" size="0.05" contype="0" conaffinity="0"/></body></body></worldbody>
+<actuator><motor joint="x" gear="20" ctrllimited="true" ctrlrange="-2 2"/></actuator></mujoco>"""
+
+
+def speed(motion: Motion) -> np.ndarray:
+    return (motion.qpos[:, 0] - motion.qpos_before[:, 0]) / motion.dt - 0.1 * motion.action[:, 0] ** 2
+
+
+def fallen(motion: Motion) -> np.ndarray:
+    return np.abs(motion.qpos[:, 1]) > 0.5
+
+
+def test_a_robot_of_ones_own_moves_as_in_mujoco() -> None:
+    env = make_own(PlanarTask(CART, speed, fallen, frame_skip=3, max_episode_steps=50), 6)
+    assert env.single_action_space.high.tolist() == [2.0]
+    model = mujoco.MjModel.from_xml_string(CART)
+    state, _ = env.reset(seed=1)
+    random, ends = np.random.default_rng(0), 0
+    for _ in range(120):
+        begun = env._over.copy()
+        action = random.uniform(-2, 2, (6, 1)).astype(np.float32)
+        after, rewards, terminated, _, _ = env.step(action)
+        for i in np.flatnonzero(~begun):
+            data = mujoco.MjData(model)
+            data.qpos[:], data.qvel[:], data.ctrl[:] = state[i, :2], state[i, 2:], action[i]
+            mujoco.mj_step(model, data, 3)
+            assert np.allclose(after[i], [*data.qpos, *data.qvel], rtol=0, atol=1e-9)
+            right = (data.qpos[0] - state[i, 0]) / 0.03 - 0.1 * action[i, 0] ** 2
+            assert rewards[i] == pytest.approx(right, abs=1e-6)
+            assert terminated[i] == (abs(data.qpos[1]) > 0.5)
+        ends += int(terminated.sum())
+        state = after
+    assert ends > 3
+
+
+def test_observation_start_and_variants_are_the_users() -> None:
+    task = PlanarTask(
+        mujoco.MjModel.from_xml_string(CART),
+        speed,
+        observe=lambda qpos, qvel: np.sin(qpos),
+        reset=lambda generator: (generator.normal(size=2), np.zeros(2)),
+    )
+    env = make_own(task, 3, variants=[Variant(), Variant(gravity=2.0), Variant()])
+    observations, _ = env.reset(seed=5)
+    right = np.sin([np.random.default_rng(5 + i).normal(size=2) for i in range(3)])
+    assert (observations == right).all()
+    assert env.clone().step(np.zeros((3, 1)))[0].shape == (3, 2)
+
+
+def test_what_cannot_be_is_refused_by_name() -> None:
+    with pytest.raises(EvergaitError, match="MuJoCo cannot read it"):
+        make_own(PlanarTask("<mujoco><nonsense/></mujoco>", speed))
+    ball = '<mujoco><worldbody><body><freejoint/><geom size="1"/></body></worldbody></mujoco>'
+    with pytest.raises(EvergaitError, match="free joints are not supported"):
+        make_own(PlanarTask(ball, speed))
+    env = make_own(PlanarTask(CART, lambda motion: motion.qpos), 2)
+    env.reset(seed=1)
+    with pytest.raises(EvergaitError, match=r"reward: its shape is \(2, 2\); it must be \(2,\)"):
+        env.step(np.zeros((2, 1)))
+
+
+def test_rollouts_are_episodes_of_each_policy() -> None:
+    network = policy("Hopper-v5", (4,))
+    thetas = np.random.default_rng(0).normal(0, 0.5, (5, n_parameters(network))).astype(np.float32)
+    both = rollout("Hopper-v5", network, thetas, [1, 2, 3], horizon=30, trajectories=True, threads=2)
+    assert both.returns.shape == (5, 3)
+    assert len(np.unique(both.returns)) == 15
+    for i in range(5):
+        alone = rollout("Hopper-v5", network, thetas[i : i + 1], [1, 2, 3], horizon=30)
+        assert (alone.returns[0] == both.returns[i]).all()
+        assert (alone.lengths[0] == both.lengths[i]).all()
+    assert both.positions is not None
+    start = make("Hopper-v5", 3)
+    start.reset(seed=1)
+    assert (both.positions[0, :, 0] == start.robots.arrays.position).all()  # type: ignore[attr-defined]
+    with pytest.raises(EvergaitError, match="thetas: their shape is"):
+        rollout("Hopper-v5", network, thetas[:, :-1], [1])
+    with pytest.raises(EvergaitError, match="Ant-v5 is not one of"):
+        rollout("Ant-v5", network, thetas, [1])
