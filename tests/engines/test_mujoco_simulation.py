@@ -32,7 +32,7 @@ def actions(simulation: Simulation) -> np.ndarray:
 
 @pytest.mark.parametrize("poison", [1e9, 1e11, np.nan])
 def test_divergence_stays_in_its_slot_and_ends_with_its_episode(simulation: Simulation, poison: float) -> None:
-    simulation._at.qvel[1] = poison
+    simulation.at.qvel[1] = poison
     with quiet(), np.errstate(all="ignore"):
         simulation.step(actions(simulation))
     assert simulation.diverged().tolist() == [False, True, False]
