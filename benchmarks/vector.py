@@ -70,13 +70,15 @@ class RandomActions:
 
     def __init__(self, task: str, n: int) -> None:
         space: Any = gymnasium.spec(task).make().action_space
-        self._all = np.random.default_rng(0).uniform(space.low, space.high, (20, n, *space.shape)).astype(np.float32)
+        self._all: np.ndarray = (
+            np.random.default_rng(0).uniform(space.low, space.high, (20, n, *space.shape)).astype(np.float32)
+        )
         self._next = 0
 
     def __call__(self, seen: np.ndarray) -> np.ndarray:
         """Actions."""
         self._next += 1
-        return self._all[self._next % len(self._all)]
+        return np.asarray(self._all[self._next % len(self._all)])
 
 
 class Walking:

@@ -38,7 +38,7 @@ def test_gymnasium_finds_ours_by_its_id(identifier: str) -> None:
     assert env.spec is not None
     assert env.spec.id == f"evergait/{identifier}"
     assert env.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
-    single = gymnasium.spec(identifier).make().observation_space
+    single: Any = gymnasium.spec(identifier).make().observation_space
     observations, _ = env.reset(seed=1)
     assert env.single_observation_space == single
     assert env.observation_space.contains(observations)

@@ -21,7 +21,7 @@ TINY = 2e-10
 LIMIT = 40  # steps: so that there are truncations too
 
 
-def theirs(identifier: str, n: int, mode: AutoresetMode, **options: Any) -> SyncVectorEnv[Any, Any]:
+def theirs(identifier: str, n: int, mode: AutoresetMode, **options: Any) -> Any:
     with quiet():
         return SyncVectorEnv([lambda: gymnasium.make(identifier, **options)] * n, autoreset_mode=mode)
 
@@ -56,6 +56,7 @@ def assert_close(mine: Any, right: Any, where: str) -> None:
 def follow(identifier: str, mode: AutoresetMode, n_steps: int, n: int, limit: int, **options: Any) -> None:
     """Step both side by side. Robots are chaotic, so Gymnasium's are put where ours are before every step."""
     ours = evergait.vector.make(identifier, n, autoreset_mode=mode, max_episode_steps=limit, engine="planar", **options)
+    bounds: Any = ours.action_space
     reference = theirs(identifier, n, mode, max_episode_steps=limit, **options)
     for env in reference.envs:
         env.unwrapped.model.opt.tolerance = 1e-15  # at its own, MuJoCo's solver stops at 1e-8
@@ -67,7 +68,7 @@ def follow(identifier: str, mode: AutoresetMode, n_steps: int, n: int, limit: in
         for i, env in enumerate(reference.envs):
             env.unwrapped.data.qpos[:] = ours.robots.arrays.position[i]
             env.unwrapped.data.qvel[:] = ours.robots.arrays.velocity[i]
-        action = (random.uniform(-1, 1, ours.action_space.shape) * scale * ours.action_space.high).astype(np.float32)
+        action = (random.uniform(-1, 1, ours.action_space.shape) * scale * bounds.high).astype(np.float32)
         assert_close(ours.step(action), reference.step(action), f"step {step}")
 
 
@@ -98,12 +99,13 @@ def test_the_mujoco_engine_equals_gymnasium_bit_for_bit(identifier: str, mode: A
 
 def match(identifier: str, mode: AutoresetMode, n_steps: int, n: int, limit: int) -> None:
     ours = evergait.vector.make(identifier, n, autoreset_mode=mode, max_episode_steps=limit, engine="mujoco")
+    bounds: Any = ours.action_space
     reference = theirs(identifier, n, mode, max_episode_steps=limit)
     random = np.random.default_rng(1)
     assert data_equivalence(ours.reset(seed=3), reference.reset(seed=3), exact=True)
     for step in range(n_steps // n):
         action = random.uniform(-1, 1, ours.action_space.shape).astype(np.float32)
-        action *= ours.action_space.high
+        action *= bounds.high
         mine, right = ours.step(action), reference.step(action)
         assert data_equivalence(mine[:4], right[:4], exact=True), step
         assert sorted(mine[4]) == sorted(right[4])
