@@ -1,12 +1,12 @@
 """The page in a real Chromium: the player plays, scrubs and compares; toggles work; nothing is logged or fetched."""
 # mypy: disable-error-code="func-returns-value"
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic import make_study
+from synthetic import make_config, make_study, write_run
 
 from evergait.commands.reporting import play, write_report
 from evergait.studies.results import Results
@@ -197,3 +197,49 @@ def contrast(page: Any, one: str, other: str) -> float:
 
     high, low = sorted((luminance(one), luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
+
+
+def costs(task: str, stage: int, share: float, stream: Sequence[str]) -> float:
+    """Returns that are never positive; a variant of a task has no shipped reference."""
+    return -1600.0 + 1400.0 * share if task == stream[0] else -1500.0
+
+
+OVERLAPS = """() => [...document.querySelectorAll('.chart, .row.axis')].flatMap((chart) => {
+  const boxes = [...chart.querySelectorAll('text, .track > span')].filter((node) => node.textContent.trim())
+    .map((node) => [node.textContent, node.getBoundingClientRect()]);
+  return boxes.flatMap(([one, a], i) => boxes.slice(i + 1)
+    .filter(([, b]) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 2 && b.top < a.bottom - 2)
+    .map(([other]) => `${one} | ${other}`));
+})"""
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_no_labels_collide_and_a_single_runs_chart_fills_the_page(opened: Open, tmp_path: Path, width: int) -> None:
+    write_run(tmp_path / "run", make_config(["InvertedPendulum-v5@gravity=0.5"]), costs)
+    page = opened(write_report(Results.of_run(tmp_path / "run"), tmp_path), width, 900, reduced_motion="reduce")
+    assert page.evaluate(OVERLAPS) == []
+    chart, section = page.locator(".chart").bounding_box(), page.locator("#curves").bounding_box()
+    assert chart["width"] > 0.95 * section["width"] or chart["width"] > 0.9 * (width - 60)
+    labels = page.locator(".chart .tick").all_text_contents()
+    assert any(label.startswith("\u2212") for label in labels)
+    assert (
+        page.locator(".chart .line").get_attribute("d").count("L") >= 5
+    )  # the curve is in sight, not beyond its edges
+    assert "of R*" not in page.locator("main").inner_text()
+    assert page.locator("h1").inner_text().startswith("naive ended with a return of \u2212")
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_conditions_are_ranked_explained_and_filterable(report: Path, opened: Open, width: int) -> None:
+    page = opened(report, width, 900, reduced_motion="reduce")
+    assert page.evaluate(OVERLAPS) == []
+    titles = [" ".join(text.split()) for text in page.locator(".condition h3").all_inner_texts()]
+    assert titles == ["1 replay", "2 naive"]
+    assert "Adds budget evaluations on earlier tasks" in page.locator(".condition").first.inner_text()
+    page.locator("#filter-conditions button", has_text="naive").click()
+    assert page.locator("article.condition:visible").count() == 1
+    assert page.locator("#curves-panels figure:visible").count() == 2
+    page.locator("#filter-all").click()
+    assert page.locator("#curves-panels figure:visible").count() == 4
+    page.get_by_label("return", exact=True).check()
+    assert any(float(tick.replace("\u2212", "-")) > 50 for tick in page.locator(".chart .tick").all_text_contents())
