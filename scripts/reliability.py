@@ -39,13 +39,16 @@ FAULTS = {
     "foreign": "environments that return what their spaces do not promise, scribble, fork or cannot speak",
     "many-runs": "runs that start at once in one store",
     "threads": "numbers of threads, BLAS variables, a crowded machine",
+    "processors": "other elementary functions, BLAS and vector instructions",
     "surroundings": "clocks, start methods, names of folders, homes",
     "formats": "files of released formats",
     "hostile": "files from strangers",
     "limits": "studies, configs and flags that are too much",
     "outside": "links and names that lead out of a folder",
     "leftovers": "SIGKILL of export, report and play, at every call that changes a file",
+    "flags": "every flag of every command, with values made up by a fuzzer",
     "fuzz": "files made up by a fuzzer",
+    "memory-phases": "show, report and study status of up to 10,000 phases",
     "memory": "phases at full scale against the memory ceiling",
 }
 

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from faults import write_counts
+from many_phases import write_study
 
 from evergait.commands.doctor import PHASE_MEMORY
 
@@ -31,6 +33,58 @@ def peak(folder: Path, task: str, n_generations: int) -> int:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return 1024 * int(done.stdout.split()[-1])
+
+
+READ = """
+import sys
+from pathlib import Path
+from evergait.cli import main
+
+assert main(sys.argv[1:]) == 0
+(line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+print(line.split()[1], file=sys.stderr)
+"""
+SIZES: Mapping[str, tuple[int, ...]] = {
+    "status": (10, 1000, 10_000),
+    "show": (10, 1000, 10_000),
+    "report": (10, 100, 1000),
+}
+"""Phases of the studies that each is tried on; a report of 10,000 takes the better part of an hour."""
+SLOPES = {"status": 16, "show": 16, "report": 64}
+"""KiB per phase that each may take."""
+
+
+def read_peak(command: str, study: Path) -> int:
+    """KiB of resident memory at its highest while a command reads a study."""
+    words = {"status": ["study", "status"], "show": ["show"], "report": ["report"]}[command]
+    more = {"status": [], "show": ["--seed", "1"], "report": ["--output", str(study.parent / "page.html")]}[command]
+    code = [sys.executable, "-c", READ, *words, str(study), *more]
+    done = subprocess.run(code, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return int(done.stderr.split()[-1])
+
+
+def slopes(folder: Path, sizes: Mapping[str, tuple[int, ...]]) -> dict[str, list[float]]:
+    """KiB per phase between one size and the next, which must not grow with the size."""
+    studies = {n: write_study(folder / f"{n}" / "study", n) for n in {n for found in sizes.values() for n in found}}
+    found = {}
+    for command, counts in sizes.items():
+        peaks = [read_peak(command, studies[n]) for n in counts]
+        pairs = zip(peaks, peaks[1:], counts, counts[1:], strict=False)
+        found[command] = [(high - low) / (more - less) for low, high, less, more in pairs]
+        assert found[command][-1] < SLOPES[command], (command, peaks)
+    return found
+
+
+def test_memory_of_reading_is_linear_in_phases(tmp_path: Path) -> None:
+    slopes(tmp_path, {"status": (10, 400), "show": (10, 400)})
+
+
+@pytest.mark.prove
+def test_memory_of_reading_is_linear_up_to_ten_thousand_phases(tmp_path: Path) -> None:
+    found = slopes(tmp_path, SIZES)
+    note = ", ".join(f"{command} {values[-1]:.1f} KiB per phase" for command, values in found.items())
+    write_counts("memory-phases", sum(map(len, SIZES.values())), 0, f"{note}; the report up to 1,000")
 
 
 def test_a_phase_at_full_scale_stays_below_the_ceiling(tmp_path: Path) -> None:

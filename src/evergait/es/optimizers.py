@@ -1,5 +1,6 @@
 """Gradient → step. All ascend; all work on the parameters that a generation touched and leave the others alone."""
 
+import decimal
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,6 +10,17 @@ from evergait.core.arrays import Bool, Float32, Float64
 from evergait.core.data import Family, require
 
 State = Mapping[str, Float64]
+
+
+def power(base: float, n: int) -> float:
+    """baseⁿ, correctly rounded: the C library's own differs from processor to processor in the last bit.
+
+    >>> power(0.5, 3)
+    0.125
+    """
+    with decimal.localcontext() as context:
+        context.prec = 50
+        return float(decimal.Decimal(base) ** n)
 
 
 @dataclass(frozen=True)
@@ -110,8 +122,8 @@ class Adam(Optimizer, name="adam"):
         n_steps = state["n_steps"] + 1
         first = self.beta1 * state["first"] + (1 - self.beta1) * gradient
         second = self.beta2 * state["second"] + (1 - self.beta2) * gradient**2
-        unbiased_first = first / (1 - float(self.beta1) ** int(n_steps))
-        unbiased_second = second / (1 - float(self.beta2) ** int(n_steps))
+        unbiased_first = first / (1 - power(self.beta1, int(n_steps)))
+        unbiased_second = second / (1 - power(self.beta2, int(n_steps)))
         step = self.learning_rate * unbiased_first / (np.sqrt(unbiased_second) + self.epsilon)
         return step, {"first": first, "second": second, "n_steps": np.asarray(n_steps)}
 

@@ -74,7 +74,7 @@ def _find(folder: Path, depth: int) -> Iterator[Training]:
 
 def _study(folder: Path) -> Training:
     head, cells = read_cells(folder)
-    return Training(folder, head["title"], tuple(map(_cell, cells)), PhaseStore(folder / "phases"))
+    return Training(folder, head["title"], tuple(map(_cell, cells)), PhaseStore.inside(folder))
 
 
 def _cell(cell: StoredCell) -> Cell:
@@ -88,4 +88,6 @@ def _run(folder: Path) -> Training:
         raise EvergaitError(f"{folder / 'run.json'}: must have a list `phases` and a text `store`")
     config = read_config(folder / "config.toml")
     cell = Cell(config.method.name, order_name(config.stream), config.seed, to_data(config), tuple(map(str, names)))
-    return Training(folder, folder.name, (cell,), PhaseStore(folder / store))
+    if store != "phases":  # a page for a whole folder of trainings asks nobody whether it may look elsewhere
+        raise EvergaitError(f"{folder / 'run.json'}: its phases are in {store!r}, outside its folder")
+    return Training(folder, folder.name, (cell,), PhaseStore.inside(folder))

@@ -1,0 +1,137 @@
+"""Every flag of every command, with values that no flag expects: an answer or a refusal, and never a traceback."""
+
+import contextlib
+import io
+import os
+import random
+import re
+import shutil
+import signal
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import pytest
+from faults import write_counts
+
+from evergait.cli import COMMANDS, main
+
+SECONDS = 1.0
+"""After which a command that was accepted has proven that it works."""
+VALUES = (
+    *("", "0", "-1", "1", "2", "3.5", "1e999", "-0.0", "nan", "inf", "-inf", "1_000", "0x10", "٣", "½"),
+    *("99999999999999999999", "9223372036854775807", "-9223372036854775808", "4294967296", "2147483648", "1e308"),
+    *("True", "None", "null", "[1, 2]", "{}", "()", "'", '"', "\\", "%s", "{0}", "$HOME", "`id`", "; id", "*"),
+    *("..", ".", "/", "/dev/null", "/dev/full", "/nonexistent/a/b", "~", "a/../../b", "x" * 5000, "x" * 300),
+    *("H>S", ">", "H>", "Hopper-v5", "Hopper-v5@", "@ice", "Hopper-v5@gravity=nan", "os:x", ":", "InvertedPendulum-v5"),
+    *("naive", "replay+", "+", "replay+distill", "adam", "ray", "mujoco", "single", "tuned", "demo", "paper"),
+    *("🦾", "\x1b[31m", "\u202e", "\udcff", "\n", "--", "-", "=", "-h", "--no", "a=b"),
+)
+CHEAP = (
+    *("--preset", "quick", "--stream", "InvertedPendulum-v5", "--generations", "1", "--pairs", "1", "--horizon", "2"),
+    *("--evaluation.episodes", "1", "--evaluation.random-policies", "1", "--threads", "1"),
+)
+SERVERS = ("lab", "watch", "zoo")
+"""Commands that serve pages or ask other machines: what they are asked is tested where they are."""
+
+
+class Enough(BaseException):
+    """The command was accepted and works."""
+
+
+def _ring(number: int, frame: FrameType | None) -> None:
+    raise Enough
+
+
+@contextlib.contextmanager
+def alarm(seconds: float) -> Iterator[None]:
+    before = signal.signal(signal.SIGALRM, _ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def flags_of(words: tuple[str, ...]) -> list[str]:
+    """The flags that a command's help names."""
+    said = io.StringIO()
+    for ask in ("--help", "--help-all"):
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), contextlib.suppress(SystemExit):
+            main([*words, ask])
+    return sorted(set(re.findall(r"(?<![\w-])--[a-z][\w.-]*\w", re.sub(r"\x1b\[[0-9;]*m", "", said.getvalue()))))
+
+
+def words_of(chance: random.Random, commands: dict[tuple[str, ...], list[str]], run: Path, out: Path) -> list[str]:
+    """A command with one to three flags, on a run that is there, or not."""
+    words = chance.choice(list(commands))
+    arguments = list(words)
+    if words == ("train",):
+        arguments += [*CHEAP, "--out", str(out / "run")]
+    elif words[0] == "study" or words == ("tune",):
+        arguments += [chance.choice(("demo", "paper", str(out), "x.toml"))]
+        arguments += ["--out", str(out / "st")] if words != ("study", "status") else []
+    elif words not in (("tasks",), ("methods",), ("bench",), ("doctor",)):
+        arguments += [chance.choice((str(run), str(run), chance.choice(VALUES)))]
+    for _ in range(chance.randint(1, 3)):
+        flag, value = chance.choice([*commands[words], "--nonsense"]), chance.choice(VALUES)
+        arguments += chance.choice(([flag, value], [f"{flag}={value}"], [flag]))
+    return [argument for argument in arguments if argument not in ("--open", "--help-all")]
+
+
+def tried(arguments: list[str]) -> str:
+    """What is wrong with the answer to a command line, or nothing."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), alarm(SECONDS):
+            code = main(arguments)
+    except (Enough, SystemExit):
+        return ""
+    except BaseException:
+        return f"{arguments}\n{traceback.format_exc()}"
+    finally:
+        os.environ.pop("EVERGAIT_TRUSTED_MODULES", None)
+    if code not in (0, 1, 2) or "Traceback" in said.getvalue():
+        return f"{arguments}\n{code}: {said.getvalue()}"
+    return ""
+
+
+def fuzz(n: int, seed: int, run: Path, folder: Path, seconds: float = 1e9) -> tuple[int, list[str]]:
+    """How many were tried, and what was wrong with some."""
+    names: list[tuple[str, ...]] = [(name,) for name in COMMANDS if name not in (*SERVERS, "study")]
+    names += [("study", action) for action in ("run", "plan", "status")]
+    commands = {words: flags_of(words) for words in names}
+    assert all(commands.values())
+    chance, begun, i = random.Random(seed), time.monotonic(), 0
+    wrong: list[str] = []
+    os.chdir(folder)
+    while i < n and time.monotonic() - begun < seconds:
+        i += 1
+        out = folder / f"{i}"
+        out.mkdir()
+        if problem := tried(words_of(chance, commands, run, out)):
+            wrong.append(problem)
+        shutil.rmtree(out, ignore_errors=True)
+    return i, wrong
+
+
+@pytest.fixture
+def stay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_no_flag_traces_back(trained: Path, stay: Path) -> None:
+    _, wrong = fuzz(150, 0, trained, stay, seconds=30)
+    assert not wrong, "\n".join(wrong[:3])
+
+
+@pytest.mark.prove
+def test_no_flag_of_any_command_traces_back(trained: Path, stay: Path) -> None:
+    n, wrong = fuzz(5000, 1, trained, stay)
+    assert not wrong, "\n".join(wrong[:3])
+    assert n == 5000
+    write_counts("flags", n, 0, f"every flag of {len(COMMANDS) - len(SERVERS)} commands with {len(VALUES)} values")
