@@ -46,6 +46,7 @@ prove: setup
 docs: setup
 	COLUMNS=100 $(BIN)/python scripts/site.py
 	$(BIN)/zensical build --strict --clean
+	$(BIN)/python scripts/site.py --from-disk
 
 wheel: setup
 	rm -rf dist

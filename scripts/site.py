@@ -20,6 +20,7 @@ from evergait.cli import main as cli
 ROOT = Path(__file__).parents[1]
 DOCS, PAGES = ROOT / "docs", ROOT / "build" / "docs"
 SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
+SHIM = "https://unpkg.com/iframe-worker/shim"
 GROUPS = {
     "Training and results": ("train", "Run", "load", "Results", "Config", "Evaluation", "preset", "read_config"),
     "Errors": ("EvergaitError",),
@@ -180,6 +181,16 @@ def notebook_page(notebook: dict[str, Any], name: str) -> str:
     return "\n".join(parts) + "\n"
 
 
+def work_from_disk(site: Path) -> None:
+    """Zensical's pages ask a host for what lets search work from disk; ours is beside them."""
+    for page in site.rglob("*.html"):
+        to_root = "../" * (len(page.relative_to(site).parts) - 1)
+        page.write_text(page.read_text().replace(SHIM, f"{to_root}assets/file-worker.js"))
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--from-disk"]:
+        work_from_disk(ROOT / "build" / "site")
+        sys.exit(0)
     write_pages()
     sys.stdout.write(f"Wrote {len(list(PAGES.rglob('*.md')))} pages.\n")
