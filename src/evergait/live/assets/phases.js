@@ -1,5 +1,5 @@
 // The tree of phases: a row per run, a chip per phase; runs that begin alike share their first chips' state.
-const short = (task) => String(task).replace(/-v\d+/, "");
+const taskName = (task) => String(task).replace(/-v\d+/, "");
 
 class Phases {
   constructor(root, choose) {
@@ -10,7 +10,7 @@ class Phases {
     this.chips.clear();
     this.root.replaceChildren(...cells.map((cell) => {
       const chips = cell.phases.map((name, stage) => {
-        const chip = make("button", { type: "button", class: "chip", "aria-pressed": "false" }, cell.phases.length === cell.stream.length ? short(cell.stream[stage]) : `phase ${stage + 1}`);
+        const chip = make("button", { type: "button", class: "chip", "aria-pressed": "false" }, cell.phases.length === cell.stream.length ? taskName(cell.stream[stage]) : `phase ${stage + 1}`);
         chip.addEventListener("click", () => this.choose(cell, name, stage));
         if (!this.chips.has(name)) this.chips.set(name, []);
         this.chips.get(name).push(chip);

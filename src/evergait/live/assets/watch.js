@@ -46,7 +46,7 @@ class Watcher {
     this.choices();
     if (!training.tasks.includes(this.task)) this.task = training.tasks[0];
     $("#tasks").replaceChildren(...training.tasks.map((task) => {
-      const button = make("button", { type: "button", "aria-pressed": String(task === this.task) }, short(task));
+      const button = make("button", { type: "button", "aria-pressed": String(task === this.task) }, taskName(task));
       button.addEventListener("click", () => { this.task = task; $$("#tasks button").forEach((one) => one.setAttribute("aria-pressed", String(one === button))); this.draw(); });
       return button;
     }));
@@ -150,7 +150,7 @@ class Watcher {
       wide: this.shown?.cell === cell,
       points: cell.phases.flatMap((name, stage) => this.points(this.curves.get(name)?.returns[this.task], name, stage)),
     }));
-    const one = shown[0], marks = Array.from({ length: end }, (_, at) => ({ at, text: one && new Set(shown.map((cell) => cell.order)).size === 1 ? `learns ${short(one.stream[at] ?? "")}` : "" }));
+    const one = shown[0], marks = Array.from({ length: end }, (_, at) => ({ at, text: one && new Set(shown.map((cell) => cell.order)).size === 1 ? `learns ${taskName(one.stream[at] ?? "")}` : "" }));
     drawLines($("#curves"), lines, { end, marks });
     const more = this.cells.length > MOST_LINES ? make("span", {}, `the first ${MOST_LINES} of ${this.cells.length} runs`) : "";
     $("#key").replaceChildren(...this.conditions.filter((name) => !this.hidden.has(name)).map((name) => make("span", { class: "key-item", style: `--c: var(--task-${this.conditions.indexOf(name) % 7})` }, name)), more);
@@ -176,7 +176,7 @@ class Watcher {
 
   tell() {
     const { cell, name, stage } = this.shown, { state, detail, version } = this.training.phases[name] ?? { state: "queued", detail: "" };
-    $("#phase-title").textContent = `${short(cell.stream[stage] ?? "all tasks")}: ${nameOf(cell)}`;
+    $("#phase-title").textContent = `${taskName(cell.stream[stage] ?? "all tasks")}: ${nameOf(cell)}`;
     $("#detail").textContent = `${state}${detail ? `, ${detail}` : ""} \u00b7 phase ${name}`;
     if (version && version !== "0") this.gait.follow(() => this.get("policy", { training: this.training.path, name }), `${name} ${state === "done" ? "done" : version.split("-")[1] ?? ""}`, cell.stream[stage]);
   }
@@ -234,7 +234,7 @@ class Gaits {
     else this.stage.policy(network, this.theta);
     this.body = robot.name;
     $("#robots").replaceChildren(...this.robots.map((one) => {
-      const button = make("button", { type: "button", "aria-pressed": String(one === robot) }, short(one.name));
+      const button = make("button", { type: "button", "aria-pressed": String(one === robot) }, taskName(one.name));
       button.addEventListener("click", () => { this.asked = one.name; this.choose(one); });
       return button;
     }));
