@@ -17,7 +17,7 @@ import pytest
 
 HERE = Path(__file__).parent
 SHARED = Path("/dev/shm")  # noqa: S108
-FIGURES = HERE.parent / "docs" / "reliability.json"
+FIGURES = HERE.parents[1] / "docs" / "reliability.json"
 
 
 def write_counts(fault: str, tried: int, lost: int, note: str = "") -> None:
