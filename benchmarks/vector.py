@@ -20,7 +20,7 @@ import gymnasium
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path.insert(0, str(ROOT / "scripts"))
 
 from pages import fill_in  # noqa: E402
 

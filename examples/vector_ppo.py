@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--envs", type=int, default=64)
     parser.add_argument("--gymnasium", action="store_true", help="Gymnasium's environments, for comparison")
     args = parser.parse_args()
-    torch.manual_seed(1)
+    torch.manual_seed(1), torch.set_num_threads(1)  # the networks are small
     name = args.task if args.gymnasium else f"evergait/{args.task}"
     env = wrappers.RecordEpisodeStatistics(gymnasium.make_vec(name, args.envs), buffer_length=100)
     returns, n_in, n_out = env.return_queue, env.single_observation_space.shape[0], env.single_action_space.shape[0]

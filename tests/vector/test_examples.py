@@ -31,3 +31,12 @@ def test_map_elites_draws_a_map(tmp_path: Path) -> None:
     out = run("vector_map_elites.py", "--iterations", "3", "--batch", "24", folder=tmp_path)
     assert "gaits" in out
     assert (tmp_path / "gaits.png").exists()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is the example's own dependency, not ours")
+def test_ppo_runs_on_both_kinds_of_environments(tmp_path: Path) -> None:
+    small = ("--task", "InvertedPendulum-v5", "--steps", "4096", "--envs", "8")
+    for where in ((), ("--gymnasium",)):
+        out = run("vector_ppo.py", *small, *where, folder=tmp_path)
+        assert "4096 steps" in out
+        assert float(out.rsplit("mean return ", 1)[1]) > 5
