@@ -265,7 +265,10 @@ def test_a_run_of_a_study_is_chosen_by_its_names(
     name, *rest = command.split()
     assert main([name, str(small_study), *rest, *ONE]) == 0
     capsys.readouterr()
-    if name != "verify":  # which takes all
+    if name == "show":  # of a study as a whole
+        assert main([name, str(small_study)]) == 0
+        assert "at the end" in capsys.readouterr().out
+    elif name != "verify":  # which takes all
         assert main([name, str(small_study), *rest]) == 2
         said = " ".join(capsys.readouterr().err.split())
         assert "is a study, and 12 of its runs are meant; choose one, as in --condition naive --order" in said
