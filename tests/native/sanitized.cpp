@@ -112,6 +112,7 @@ static void fly(const PlanarModel& model, const TaskRules& rules, int n_lanes) {
                           rules,
                           owner.view(),
                           theta.data(),
+                          0,
                           0.1f,
                           key,
                           pair.data(),
