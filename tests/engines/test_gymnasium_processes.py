@@ -18,6 +18,7 @@ from evergait.core.errors import EvergaitError
 from evergait.engines import Episodes, Limits
 from evergait.engines.gymnasium.engine import GymnasiumEngine
 from evergait.tasks import Task, parse_task
+from evergait.tasks.channel import Channel
 
 Make = Callable[..., Episodes]
 HERE = Path(__file__).parent.parent / "support"
@@ -156,3 +157,28 @@ def test_refusals_name_what_is_wrong() -> None:
 class _Image(gymnasium.Env):
     observation_space = gymnasium.spaces.Box(0, 255, (8, 8, 3), np.uint8)
     action_space = gymnasium.spaces.Discrete(2)
+
+
+@pytest.mark.parametrize("n", range(40))
+def test_a_message_of_any_length_arrives(n: int) -> None:
+    ours, socket_ = Channel.pair()
+    theirs = Channel(socket_)
+    ours.send("x" * n)
+    assert theirs.recv(5.0) == "x" * n
+    ours.close()
+    theirs.close()
+
+
+def test_a_process_with_many_open_files_has_channels_too() -> None:
+    code = """
+import os, resource
+from evergait.tasks.channel import Channel
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2000)), hard))
+while os.dup(0) < 1100: pass
+ours, theirs = Channel.pair()
+ours.send("heard")
+print(Channel(theirs).recv(1e8))
+"""
+    done = subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("heard\n", "")

@@ -22,7 +22,7 @@ import gymnasium
 from evergait.core import plugins
 from evergait.core.errors import EvergaitError
 from evergait.tasks.base import Task
-from evergait.tasks.channel import Channel, Garbled
+from evergait.tasks.channel import Channel, Garbled, is_ready
 from evergait.tasks.robot_file import is_robot_file, read_robot
 
 log = logging.getLogger("evergait")
@@ -129,7 +129,7 @@ def _signal_on_close(lifeline: int) -> None:
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
-    if select.select([lifeline], [], [], 0)[0]:  # closed before the kernel was asked to tell
+    if is_ready(lifeline, select.POLLIN, 0.0):  # closed before the kernel was asked to tell
         os._exit(1)
 
 
