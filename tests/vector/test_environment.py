@@ -188,6 +188,21 @@ def test_mistakes_in_a_step_are_named_and_change_nothing(engine: str) -> None:
         env.reset(options={"reset_mask": [True, False]})
 
 
+def test_one_that_took_a_state_over_goes_on_with_its_generators() -> None:
+    env, twin = make("Hopper-v5", 2), make("Hopper-v5", 2)
+    env.reset(seed=1)
+    twin.set_state(env.get_state())
+    assert (env.reset()[0] == twin.reset()[0]).all()
+
+
+def test_a_robot_that_diverges_and_begins_in_the_same_step_says_so() -> None:
+    env = make("HalfCheetah-v5", 2, autoreset_mode="SameStep")
+    env.reset(seed=1)
+    env.robots.arrays.velocity[1] = 1e9  # type: ignore[attr-defined]
+    infos = env.step(env.action_space.sample())[4]
+    assert infos["diverged"].tolist() == [False, True]
+
+
 def test_a_robot_that_diverges_ends_where_it_was_last_seen() -> None:
     env = make("HalfCheetah-v5", 2)
     before, _ = env.reset(seed=1)

@@ -64,6 +64,10 @@ def test_what_cannot_be_is_refused_by_name() -> None:
     ball = '<mujoco><worldbody><body><freejoint/><geom size="1"/></body></worldbody></mujoco>'
     with pytest.raises(EvergaitError, match="free joints are not supported"):
         make_own(PlanarTask(ball, speed))
+    with pytest.raises(EvergaitError, match="num_envs: is 0"):
+        make_own(PlanarTask(CART, speed), 0)
+    with pytest.raises(EvergaitError, match="there are 1 for 2 environments"):
+        make_own(PlanarTask(CART, speed), 2, variants=[Variant()])
     env = make_own(PlanarTask(CART, lambda motion: motion.qpos), 2)
     env.reset(seed=1)
     with pytest.raises(EvergaitError, match=r"reward: its shape is \(2, 2\); it must be \(2,\)"):
@@ -86,5 +90,8 @@ def test_rollouts_are_episodes_of_each_policy() -> None:
     assert (both.positions[0, :, 0] == start.robots.arrays.position).all()  # type: ignore[attr-defined]
     with pytest.raises(EvergaitError, match="thetas: their shape is"):
         rollout("Hopper-v5", network, thetas[:, :-1], [1])
+    for seeds in ([2**32], [-1], np.array([2**32]), []):
+        with pytest.raises(EvergaitError, match="seeds: "):
+            rollout("Hopper-v5", network, thetas, seeds)
     with pytest.raises(EvergaitError, match="Ant-v5 is not one of"):
         rollout("Ant-v5", network, thetas, [1])

@@ -98,7 +98,7 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
             robots.begin(begun)
             for values in (robots.rewards, robots.terminated, robots.truncated):
                 values[begun] = 0
-        over = robots.terminated | robots.truncated
+        over, diverged = robots.terminated | robots.truncated, robots.diverged.copy()
         if self.autoreset_mode == AutoresetMode.SAME_STEP:
             begun, self._over = over, nobody(self.num_envs)
             if over.any():
@@ -107,8 +107,8 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
         else:
             self._over = over
         infos = self._told(~begun, begun) | final
-        if robots.diverged.any():
-            infos["diverged"], infos["_diverged"] = robots.diverged.copy(), robots.diverged.copy()
+        if diverged.any():
+            infos["diverged"], infos["_diverged"] = diverged, diverged.copy()
         given = (self._given(x) for x in (robots.observations, robots.rewards, robots.terminated, robots.truncated))
         return *given, infos  # type: ignore[return-value]
 

@@ -28,7 +28,7 @@ class Generators:
 
     def seed(self, index: int, seed: int | None) -> None:
         """Start anew from a seed; None goes on where it is, or starts from the system's entropy."""
-        if seed is None and self.seeds[index] is not None:
+        if seed is None and self.words[index].any():
             return
         generator, self.seeds[index] = seeding.np_random(seed)
         self.noise_seed[index] = (self.seeds[index] or 0) & _LOW

@@ -51,9 +51,7 @@ def make(
     task = parse_task(id)
     if task.id not in RULES:
         raise EvergaitError(f"id: {task.id!r} is not a MuJoCo v5 environment of Gymnasium's{nearest(task.id, RULES)}")
-    wanted = _check(num_envs, threads, dtype, max_episode_steps)
-    if variants is not None and len(variants) != num_envs:
-        raise EvergaitError(f"variants: there are {len(variants)} for {num_envs} environments; give one for each")
+    wanted = check(num_envs, threads, dtype, max_episode_steps, variants)
     env = make_environment(task.id, options)
     seen, action = env.observation_space, env.action_space
     limit = int(env.spec.max_episode_steps or 0) if max_episode_steps is None and env.spec else max_episode_steps or 0
@@ -90,7 +88,14 @@ def _robots(
     return MujocoRobots(Task(task.id, variants[0]), len(variants), limit, threads, dtype)
 
 
-def _check(num_envs: int, threads: int, dtype: type[Any] | str, max_episode_steps: int | None) -> type[Any]:
+def check(
+    num_envs: int,
+    threads: int,
+    dtype: type[Any] | str,
+    max_episode_steps: int | None,
+    variants: Sequence[Variant] | None,
+) -> type[Any]:
+    """The type of observations, if all these can be."""
     for name, value, least in (
         ("num_envs", num_envs, 1),
         ("threads", threads, 1),
@@ -98,6 +103,8 @@ def _check(num_envs: int, threads: int, dtype: type[Any] | str, max_episode_step
     ):
         if value < least:
             raise EvergaitError(f"{name}: is {value!r}; it must be at least {least}")
+    if variants is not None and len(variants) != num_envs:
+        raise EvergaitError(f"variants: there are {len(variants)} for {num_envs} environments; give one for each")
     known = {np.dtype(kind): kind for kind in (np.float64, np.float32)}
     try:
         return known[np.dtype(dtype)]

@@ -18,6 +18,7 @@ from evergait.tasks import Variant
 from evergait.tasks.quiet import quiet
 from evergait.tasks.variants import apply_to_model
 from evergait.vector.environment import VectorEnvironment
+from evergait.vector.making import check
 from evergait.vector.planar import Group, PlanarRobots, Start
 
 _ANYWHERE = (-np.inf, np.inf)
@@ -170,17 +171,18 @@ def make_own(
     threads: int = 1,
     autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
     variants: list[Variant] | None = None,
-    dtype: type[Any] = np.float64,
+    dtype: type[Any] | str = np.float64,
     copy: bool = True,
 ) -> VectorEnvironment:
     """Make `num_envs` environments of one's own planar robot; arguments are those of `make`."""
+    wanted = check(num_envs, threads, dtype, task.max_episode_steps, variants)
     source = OwnSource(task)
-    robots = OwnRobots(source, variants or [Variant()] * num_envs, threads, dtype)
+    robots = OwnRobots(source, variants or [Variant()] * num_envs, threads, wanted)
     shape = robots.observations.shape[1:]
     low, high = source.model.actuator_ctrlrange.astype(np.float32).T
     limited = source.model.actuator_ctrllimited.astype(bool)
     action = gymnasium.spaces.Box(np.where(limited, low, -np.inf), np.where(limited, high, np.inf), dtype=np.float32)
-    seen = gymnasium.spaces.Box(-np.inf, np.inf, shape, dtype)
+    seen = gymnasium.spaces.Box(-np.inf, np.inf, shape, wanted)
     made = VectorEnvironment(robots, seen, action, autoreset_mode, copy)
     made.threads = threads
     return made

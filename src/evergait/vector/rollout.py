@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +66,9 @@ def rollout(
     least = n_parameters(network)
     if each.ndim != 2 or each.shape[1] < least or not len(each):
         raise EvergaitError(f"thetas: their shape is {each.shape}; it must be (n, {least}) with n of at least 1")
-    engine, starts = PlanarEngine(), np.asarray(seeds, np.uint32)
+    engine, starts = PlanarEngine(), np.array(list(map(_seed, seeds)), np.uint32)
+    if not starts.size:
+        raise EvergaitError("seeds: there are none; give at least one")
     if reason := engine.refuses(known):
         raise EvergaitError(reason)
     n, m = len(each), len(starts)
@@ -87,3 +90,9 @@ def rollout(
         outcome.diverged.reshape(n, m),
         trace.reshape(n, m, *trace.shape[1:]) if trajectories else None,
     )
+
+
+def _seed(seed: Any) -> int:
+    if not 0 <= seed < 2**32:
+        raise EvergaitError(f"seeds: one is {seed}; each must be from 0 to {2**32 - 1}")
+    return int(seed)
