@@ -8,7 +8,6 @@ with its last chunk, then comes the gradient. Phases of one stage run side by si
 its share of the cores; stages follow each other. The network is taken to be as fast as this machine's loopback: that is
 not measured.
 """
-# mypy: disable-error-code="no-any-return"
 
 import argparse
 import heapq
@@ -33,7 +32,7 @@ def generation_seconds(n_rows: int, n_actors: int, options: argparse.Namespace) 
         seconds = (chunk.end - chunk.begin) * options.steps / (options.speed * options.actor_threads)
         heapq.heappush(free, start + seconds)
         end = max(end, start + seconds)
-    return end + options.gradient_ms / 1e3
+    return end + options.gradient_ms / 1e3  # type: ignore[no-any-return]
 
 
 def main() -> None:

@@ -9,7 +9,6 @@ resets. The figure is raw seconds / engine seconds, of each the fastest and in b
 overhead at all. Where other work shares the machine, waiting for a late thread blurs it; the same ratio of CPU seconds,
 over all threads, is printed beside it and is not blurred.
 """
-# mypy: disable-error-code="arg-type, var-annotated"
 
 import argparse
 import itertools
@@ -37,7 +36,7 @@ def request(task: Task, n_rows: int, horizon: int, width: int) -> Episodes:
     sizes = [known.n_observations, width, width, known.n_actions]
     layers, offset = [], 0
     for (n_in, n_out), activation in zip(itertools.pairwise(sizes), ("linear", "relu", "tanh"), strict=True):
-        layers.append(ActiveLayer(offset, offset + n_in * n_out, n_in, n_out, activation))
+        layers.append(ActiveLayer(offset, offset + n_in * n_out, n_in, n_out, activation))  # type: ignore[arg-type]
         offset += (n_in + 1) * n_out
     network = Network(tuple(layers), known.action_middle, known.action_half_range)
     theta = 0.05 * np.random.default_rng(0).standard_normal(offset).astype(np.float32)
@@ -50,7 +49,7 @@ class Recorder:
     """Stands in for a simulation's batch and keeps the states before every step."""
 
     def __init__(self, batch: Batch) -> None:
-        self.batch, self.states = batch, []
+        self.batch, self.states = batch, []  # type: ignore[var-annotated]
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.batch, name)

@@ -2,7 +2,6 @@
 
 python benchmarks/physics.py [--states 100000] [--episodes 200] [--threads 2] [--parts agreement speed]
 """
-# mypy: disable-error-code="arg-type, attr-defined"
 
 import argparse
 import sys
@@ -37,7 +36,7 @@ from evergait.tasks import Task  # noqa: E402
 from evergait.workers.bench import generation, measure  # noqa: E402
 
 mpl.use("agg")
-mpl.rcParams["axes.prop_cycle"] = mpl.cycler(color=OKABE_ITO)
+mpl.rcParams["axes.prop_cycle"] = mpl.cycler(color=OKABE_ITO)  # type: ignore[attr-defined]
 from matplotlib import pyplot as plt  # noqa: E402
 
 CROSSED = 1e-6
@@ -60,11 +59,11 @@ def single_steps(n_states: int) -> tuple[str, dict[str, np.ndarray]]:
         ours = planar.step(task, *states, n_threads=2)
         *loose, _ = mujoco_steps(model, states, env.frame_skip)
         *tight, bad = mujoco_steps(tighten(model), states, env.frame_skip)
-        error = relative_error(ours, tuple(tight))
+        error = relative_error(ours, tight)
         far = np.flatnonzero(~(error <= 1e-9) & ~bad)
         crossed = [r for r in far if smallest_separation(model, [x[r] for x in states], env.frame_skip) < CROSSED]
         good = np.setdiff1d(np.flatnonzero(~bad), crossed)
-        against_stock = relative_error(ours, tuple(loose))[good]
+        against_stock = relative_error(ours, loose)[good]
         errors[name] = error[good]
         numbers = [np.median(error[good]), np.quantile(error[good], 0.999), error[good].max()]
         stocks = [np.median(against_stock), np.quantile(against_stock, 0.99), against_stock.max()]

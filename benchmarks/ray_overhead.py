@@ -8,7 +8,6 @@ figures are medians. CPU seconds are those of every process that takes part, Ray
 even when others keep the machine busy. `growth`: every actor gets about four chunks of one row and one step, so a
 request's time is that of its messages; the driver's CPU time per chunk is what will limit a large cluster.
 """
-# mypy: disable-error-code="attr-defined, misc, var-annotated"
 
 import argparse
 import dataclasses
@@ -83,10 +82,10 @@ def generation(options: argparse.Namespace) -> None:
         outcomes = {name: workers.run("planar", asked) for name, workers in kinds.items()}  # warms up
         assert np.array_equal(outcomes["local"].returns, outcomes["ray"].returns), "bits differ"
         before = cluster.traffic()
-        walls, costs = {name: [] for name in kinds}, {name: [] for name in kinds}
+        walls, costs = {name: [] for name in kinds}, {name: [] for name in kinds}  # type: ignore[var-annotated]
         for repeat in range(options.repeats):
             for name in sorted(kinds, reverse=repeat % 2 == 1):
-                wall, cost = timed(lambda workers=kinds[name]: workers.run("planar", asked))
+                wall, cost = timed(lambda workers=kinds[name]: workers.run("planar", asked))  # type: ignore[misc]
                 walls[name].append(wall)
                 costs[name].append(cost)
         after = cluster.traffic()
@@ -116,13 +115,13 @@ def growth(options: argparse.Namespace) -> None:
     """More and more actors, each started once; Ray is told that this machine has as many processors."""
     most = max(options.actors)
     cluster = Ray(share=most, smallest_chunk=1, poll_seconds=0.5, start_seconds=600).start(most)
-    crew = cluster.crew
+    crew = cluster.crew  # type: ignore[attr-defined]
     print(
         f"load {os.getloadavg()[0]:.1f}\nactors  chunks  ms/request (median)  driver CPU ms/chunk  bytes sent  received"
     )
     try:
         for n_actors in options.actors:
-            crew.options = cluster.options = dataclasses.replace(crew.options, share=most // n_actors)
+            crew.options = cluster.options = dataclasses.replace(crew.options, share=most // n_actors)  # type: ignore[attr-defined]
             deadline = time.monotonic() + 600
             while len(crew.ready) < n_actors and time.monotonic() < deadline:
                 cluster.run("planar", request(Task("InvertedPendulum-v5"), 1, None, horizon=1))

@@ -7,7 +7,6 @@ comes from. Operations are counted by `valgrind --tool=callgrind`, instruction b
 arithmetic is the same per lane. The peak is measured by independent multiplications and additions, as wide as the
 engine's (no fused multiply-adds: the engine may not use them, see docs/physics.md).
 """
-# mypy: disable-error-code="assignment, call-arg, operator"
 
 import argparse
 import collections
@@ -154,9 +153,9 @@ def counted(folder: Path, environment: dict[str, str], arguments: list[str]) -> 
         width = lanes[kind] if "ymm" in operands or kind[0] == "s" else lanes[kind] // 2
         code[int(address, 16)] = (kind[1], width)
     base = loaded_at(executed, code)
-    for address, n in executed.items():
-        if address - base in code:
-            kind, width = code[address - base]
+    for address, n in executed.items():  # type: ignore[assignment]
+        if address - base in code:  # type: ignore[operator]
+            kind, width = code[address - base]  # type: ignore[operator]
             operations[kind] += n * width
     return operations["d"] / n_steps, operations["s"] / n_steps
 
@@ -180,7 +179,7 @@ def main() -> None:
     parser.add_argument("--work", nargs=2, metavar=("TASK", "THETA"), help="only run what is measured")
     options = parser.parse_args()
     if options.work:
-        work(*options.work, options.rows, options.horizon)
+        work(*options.work, options.rows, options.horizon)  # type: ignore[call-arg]
         return
     missing = [name for name in ("perf", "valgrind", "addr2line", "objdump") if not shutil.which(name)]
     if missing:
@@ -225,7 +224,7 @@ def main() -> None:
             print(rows[-1], f"peak {peak_double / 1e9:.1f} {peak_single / 1e9:.1f} G/s", flush=True)
     head = ["task", *COLUMNS, "double operations per step", "single", "steps/s, 1 thread", "share of peak"]
     lines = [head, ["---"] * len(head), *rows]
-    peaks = f"{peak_double / 1e9:.0f} G double or {peak_single / 1e9:.0f} G single precision operations per second"
+    peaks = f"{peak_double / 1e9:.0f} G double or {peak_single / 1e9:.0f} G single precision operations per second"  # type: ignore[assignment]
     fill_in(
         "physics.md",
         {"profile": "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\nPeak of one core: {peaks}."},

@@ -5,13 +5,13 @@ python scripts/methods.py [--measure]
 Nothing of the studies is trained. With --measure, every method trains one whole stream, all in turn, to see what it
 costs in time and memory (about ten minutes); without, that part of the page stays as it is.
 """
-# mypy: disable-error-code="arg-type, assignment"
 
 import argparse
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -231,7 +231,7 @@ def front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 def picture(analysis: Analysis, name: str) -> None:
     """Retention against plasticity, and what a policy knows of all tasks against steps."""
     shown = [condition for condition in analysis.results.conditions if analysis.finished(condition)]
-    looks = {
+    looks: dict[str, dict[str, Any]] = {
         condition: {"color": OKABE_ITO[i % 7], "marker": MARKERS[i % len(MARKERS)], "linestyle": "-" if i < 7 else "--"}
         for i, condition in enumerate(shown)
     }
@@ -253,7 +253,7 @@ def picture(analysis: Analysis, name: str) -> None:
         left.set_xlabel("plasticity: best score of later tasks while they are learnt (1 − Int)")
         left.set_ylabel("retention: average BWT")
         for condition in shown:
-            x, y = knowledge(analysis, condition)
+            x, y = knowledge(analysis, condition)  # type: ignore[assignment]
             right.plot(x, y, **looks[condition], linewidth=1.0, markersize=4, markevery=(5, 10), label=condition)
         right.set_xlabel("million environment steps, replay and collection included")
         right.set_ylabel("mean score over all tasks of the stream")

@@ -1,5 +1,4 @@
 """Run the notebooks and keep what they show: `python scripts/notebooks.py` after a change."""
-# mypy: disable-error-code="no-untyped-call"
 
 import sys
 import tempfile
@@ -16,7 +15,7 @@ LARGEST = 300_000
 
 def execute(path: Path, folder: Path) -> Any:
     """A notebook with its outputs, run in a folder; an error in a cell is raised."""
-    notebook = nbformat.read(path, as_version=4)
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
     return client.execute()
 
@@ -31,7 +30,7 @@ def main() -> None:
             cell.outputs = [o for o in cell.get("outputs", []) if len(str(o)) < LARGEST] if "outputs" in cell else []
             if cell.cell_type != "code":
                 del cell["outputs"]
-        path.write_text(nbformat.writes(notebook) + "\n")
+        path.write_text(nbformat.writes(notebook) + "\n")  # type: ignore[no-untyped-call]
         sys.stdout.write(f"{path.name}: {path.stat().st_size:,} bytes\n")
 
 

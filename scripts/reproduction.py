@@ -5,7 +5,6 @@ python scripts/reproduction.py [--skip-verify]
 Nothing is trained. The policy at the end of every phase is played again in plain Gymnasium, which takes a minute per
 phase; with --skip-verify that part of the page stays as it is. The study's report goes to docs/reproduction.html.
 """
-# mypy: disable-error-code="arg-type"
 
 import argparse
 import contextlib
@@ -218,9 +217,9 @@ def nearer() -> str:
             values = analysis.gather(condition, functools.partial(distance_to, paper=paper), [ORDER])
             found.setdefault(condition, []).append(values.estimate)
     lines = [(name, *pair, pair[1] - pair[0]) for name, pair in found.items()]
-    mean = tuple(np.mean([line[1:] for line in lines], axis=0).tolist())
+    mean = tuple(np.mean([line[1:] for line in lines], axis=0).tolist())  # type: ignore[arg-type]
     columns = ("condition", "the paper's words", "the authors' code", "change")
-    return markdown(Table("nearer", "Distance to the paper's numbers", columns, (*lines, ("mean", *mean)), 3))
+    return markdown(Table("nearer", "Distance to the paper's numbers", columns, (*lines, ("mean", *mean)), 3))  # type: ignore[arg-type]
 
 
 def keeps(metrics: Metrics) -> float:

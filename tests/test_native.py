@@ -1,5 +1,4 @@
 """Whatever the native core is given with a wrong name, type, shape or number is refused; nothing is read beyond it."""
-# mypy: disable-error-code="arg-type, no-untyped-call"
 
 import dataclasses
 import re
@@ -137,7 +136,7 @@ def test_layers_beyond_theta_are_refused(wrong: Network) -> None:
     ]
     for call in calls:
         with pytest.raises(ValueError, match=r"network \(with 13 numbers in .*theta\).layers\[\d\].*room for"):
-            call()
+            call()  # type: ignore[no-untyped-call]
 
 
 def test_wrong_rows_are_refused() -> None:
@@ -222,7 +221,7 @@ def test_a_wrong_robot_is_refused(part: str, name: str, row: int, value: float) 
     place = find(part, name, row)
     description[place] = value
     with pytest.raises(ValueError, match=r"description\.\w+(\[\d+\])?\.[\w.]+: is "):
-        step_model(dataclasses.replace(HOPPER.model, description=description), *(np.zeros((1, n)) for n in (6, 6, 3)))
+        step_model(dataclasses.replace(HOPPER.model, description=description), *(np.zeros((1, n)) for n in (6, 6, 3)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -266,7 +265,7 @@ def test_tasks_may_be_given_by_name() -> None:
             step("Hopper-v5", *changes)
     for name in ("n_steps", "n_threads"):
         with pytest.raises(EvergaitError, match=f"{name}: is -1; it must be at least"):
-            step("Hopper-v5", *states, **{name: -1})
+            step("Hopper-v5", *states, **{name: -1})  # type: ignore[arg-type]
 
 
 SCARCE = """

@@ -1,5 +1,4 @@
 """`evergait watch`: what it tells, who it answers, how fast, and that names in a folder stay names."""
-# mypy: disable-error-code="func-returns-value"
 
 import fcntl
 import http.client
@@ -195,9 +194,10 @@ def test_the_page_shows_it_and_hostile_names_do_nothing(tmp_path: Path, browser:
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+    page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))  # type: ignore[func-returns-value]
     page.on(
-        "request", lambda r: r.url.startswith(page_of.address) or r.url.startswith("data:") or complaints.append(r.url)
+        "request",
+        lambda r: r.url.startswith(page_of.address) or r.url.startswith("data:") or complaints.append(r.url),  # type: ignore[func-returns-value]
     )
     try:
         page.goto(page_of.address)

@@ -1,9 +1,9 @@
 """Phases trained again: the same bits, or where they part and why."""
-# mypy: disable-error-code="type-arg"
 
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +14,7 @@ from evergait.store.phases import identity_hash
 from evergait.training.run import Run
 
 
-def retrained(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict]:
+def retrained(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict[str, Any]]:
     code = main([str(argument) for argument in arguments])
     return code, json.loads(capsys.readouterr().out)
 

@@ -1,5 +1,4 @@
 """The fingerprint tells machines apart on which the `mujoco` engine's bits differ, and no others."""
-# mypy: disable-error-code="operator"
 
 import os
 import subprocess
@@ -10,7 +9,7 @@ import pytest
 
 from evergait.core.fingerprint import libm_fingerprint
 
-FMA = "fma" in Path("/proc/cpuinfo").read_text().split() and "glibc" in os.confstr("CS_GNU_LIBC_VERSION")
+FMA = "fma" in Path("/proc/cpuinfo").read_text().split() and "glibc" in os.confstr("CS_GNU_LIBC_VERSION")  # type: ignore[operator]
 
 
 def elsewhere(**environment: str) -> str:

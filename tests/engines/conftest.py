@@ -1,5 +1,4 @@
 """Requests for the engines' tests."""
-# mypy: disable-error-code="arg-type"
 
 import itertools
 from collections.abc import Callable
@@ -20,7 +19,7 @@ def make_episodes(task: str, n_rows: int = 12, sigma: float = 0.1, **changes: An
     sizes = [known.n_observations, 8, known.n_actions]
     layers, offset = [], 0
     for (n_in, n_out), activation in zip(itertools.pairwise(sizes), ("relu", "tanh"), strict=True):
-        layers.append(ActiveLayer(offset, offset + n_in * n_out, n_in, n_out, activation))
+        layers.append(ActiveLayer(offset, offset + n_in * n_out, n_in, n_out, activation))  # type: ignore[arg-type]
         offset += (n_in + 1) * n_out
     around = known.action_middle, known.action_half_range, known.discrete, known.discrete_start
     theta = 0.3 * np.random.default_rng(1).standard_normal(offset).astype(np.float32)

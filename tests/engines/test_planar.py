@@ -1,5 +1,4 @@
 """The planar engine against MuJoCo, step by step and by episode; its refusals; what it does with nonsense."""
-# mypy: disable-error-code="arg-type"
 
 import dataclasses
 
@@ -33,7 +32,7 @@ def test_one_step_equals_mujoco(name: str) -> None:
     model = tighten(env.model)
     states = random_states(model, 300, seed=1)
     *expected, bad = mujoco_steps(model, states, env.frame_skip)
-    error = relative_error(planar.step(task, *states), tuple(expected))
+    error = relative_error(planar.step(task, *states), expected)
     for row in np.flatnonzero(~(error <= 1e-9) & ~bad):
         # Two capsules whose axes cross: the nearest points coincide and the contact's normal is a matter of rounding.
         assert smallest_separation(model, [x[row] for x in states], env.frame_skip) < 1e-6, (row, error[row])
@@ -76,7 +75,7 @@ def test_nonsense_diverges_and_harms_no_neighbour(bad: float) -> None:
         spoilt = [x.copy() for x in states]
         target = spoilt[[x is array for x in states].index(True)]
         target[5] = bad
-        after = planar.step(task, *spoilt)
+        after = planar.step(task, *spoilt)  # type: ignore[arg-type]
         for one, other in zip(calm, after, strict=True):
             np.testing.assert_array_equal(np.delete(one, 5, axis=0), np.delete(other, 5, axis=0))
 
@@ -142,7 +141,7 @@ def test_a_users_robot_whose_branches_touch(integrator: str) -> None:
     states = position, random.uniform(-5, 5, (n, 7)), random.uniform(-1.5, 1.5, (n, 2))
     *expected, bad = mujoco_steps(model, states, 2)
     ours = planar.step_model(compile_model(model), *states, n_frames=2)
-    error = relative_error(ours, tuple(expected))
+    error = relative_error(ours, expected)
     for row in np.flatnonzero(~(error <= 1e-9) & ~bad):
         assert smallest_separation(model, [x[row] for x in states], 2) < 1e-6, (row, error[row])
     assert (error <= 1e-9).mean() > 0.8

@@ -1,5 +1,4 @@
 """Variants change what they name and nothing else."""
-# mypy: disable-error-code="attr-defined"
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from evergait.tasks.variants import apply_to_environment, apply_to_model
 
 
 def changed_fields(variant: Variant, name: str = "Hopper-v5") -> set[str]:
-    stock, varied = make(Task(name)).unwrapped.model, make(Task(name)).unwrapped.model
+    stock, varied = make(Task(name)).unwrapped.model, make(Task(name)).unwrapped.model  # type: ignore[attr-defined]
     apply_to_model(variant, varied)
     fields = {field for field in dir(stock) if isinstance(getattr(stock, field), np.ndarray)}
     changed = {field for field in fields if not np.array_equal(getattr(stock, field), getattr(varied, field))}
@@ -34,7 +33,7 @@ def test_mass_changes_inertias_and_inverse_weights() -> None:
     changed = changed_fields(Variant(mass=2.0))
     assert {"body_mass", "body_inertia", "body_subtreemass", "body_invweight0", "dof_invweight0"} <= changed
     assert not changed & {"geom_friction", "actuator_gear", "qpos0", "body_pos", "geom_size"}
-    heavy = make(Task("HalfCheetah-v5")).unwrapped.model
+    heavy = make(Task("HalfCheetah-v5")).unwrapped.model  # type: ignore[attr-defined]
     before = heavy.dof_invweight0.copy(), heavy.dof_armature.copy(), heavy.body_subtreemass.copy()
     apply_to_model(Variant(mass=2.0), heavy)
     assert np.allclose(heavy.body_subtreemass, 2 * before[2])
@@ -45,11 +44,11 @@ def test_mass_changes_inertias_and_inverse_weights() -> None:
 def test_reset_noise_scales_the_initial_state() -> None:
     stock, still = make(Task("Hopper-v5")), make(Task("Hopper-v5"))
     apply_to_environment(Variant(reset_noise=0.0), still)
-    start = still.unwrapped.init_qpos
+    start = still.unwrapped.init_qpos  # type: ignore[attr-defined]
     still.reset(seed=0)
     stock.reset(seed=0)
-    assert np.array_equal(still.unwrapped.data.qpos, start)
-    assert not np.array_equal(stock.unwrapped.data.qpos, start)
+    assert np.array_equal(still.unwrapped.data.qpos, start)  # type: ignore[attr-defined]
+    assert not np.array_equal(stock.unwrapped.data.qpos, start)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", ["Reacher-v5", "Pusher-v5"])

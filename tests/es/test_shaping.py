@@ -1,5 +1,4 @@
 """Utilities against slow definitions, and properties that all shapings share."""
-# mypy: disable-error-code="no-untyped-def"
 
 from typing import Any
 
@@ -51,7 +50,7 @@ def test_ordered_ranks_are_those_of_members_told_apart_by_their_place(fitness: F
 
 
 @pytest.mark.parametrize("shaping", sorted(SHAPINGS))
-def test_diverged_members_are_worst(shaping) -> None:
+def test_diverged_members_are_worst(shaping: Any) -> None:
     utility = shape(np.array([1.0, np.nan, 0.0, 5.0]), shaping)
     assert utility[1] == utility.min()
     assert np.isfinite(utility).all()
@@ -60,7 +59,7 @@ def test_diverged_members_are_worst(shaping) -> None:
 
 
 @pytest.mark.parametrize("shaping", sorted(SHAPINGS))
-def test_when_all_diverged_nothing_is_learnt(shaping) -> None:
+def test_when_all_diverged_nothing_is_learnt(shaping: Any) -> None:
     assert shape(np.full(4, np.nan), shaping).tolist() == [0.0] * 4
 
 

@@ -1,5 +1,4 @@
 """The layout of θ and the network against plain NumPy."""
-# mypy: disable-error-code="arg-type, no-untyped-def, operator"
 
 import numpy as np
 import pytest
@@ -22,11 +21,11 @@ def reference_action(policy: Policy, theta: Float32, task: Task, observation: Fl
     for layer, n_out, activation in policy.path(task):
         weight = theta[layer.offset : layer.bias].reshape(layer.n_out, layer.n_in)[:n_out].astype(np.float64)
         bias = theta[layer.bias : layer.end][:n_out].astype(np.float64)
-        x = FUNCTIONS[activation](weight @ x + bias)
+        x = FUNCTIONS[activation](weight @ x + bias)  # type: ignore[operator]
     return spaces(task).action_middle + spaces(task).action_half_range * x
 
 
-def act(policy: Policy, theta: Float32, task: Task, observations: Float64, sigma: float = 0.0, sign: float = 0.0):
+def act(policy: Policy, theta: Float32, task: Task, observations: Float64, sigma: float = 0.0, sign: float = 0.0):  # type: ignore[no-untyped-def]
     network = policy.network(task)
     n = len(observations)
     packed = np.zeros((n, network.native.packed_size), np.float32)
@@ -42,7 +41,7 @@ def act(policy: Policy, theta: Float32, task: Task, observations: Float64, sigma
 @pytest.mark.parametrize("activation", ["linear", "relu", "tanh"])
 @pytest.mark.parametrize("hidden", [(), (64,), (17, 33)])
 def test_network_equals_numpy(heads: str, activation: Activation, hidden: tuple[int, ...]) -> None:
-    config = PolicyConfig(hidden=hidden, activation=activation, input_activation=activation, heads=heads)
+    config = PolicyConfig(hidden=hidden, activation=activation, input_activation=activation, heads=heads)  # type: ignore[arg-type]
     policy = Policy.build(config, [HOPPER, SWIMMER, WALKER, Task("InvertedPendulum-v5")])
     theta = policy.initial(seed=1)
     for task in policy.tasks:
@@ -131,8 +130,8 @@ def test_statistics_normalise_observations() -> None:
     seen = np.random.default_rng(0).normal(3, 2, size=(2, 50, 8))
     sums = np.stack([seen.sum(axis=1), (seen**2).sum(axis=1)], axis=1)
     network = policy.network(SWIMMER, empty.add(SWIMMER, np.array([50, 50], np.int32), sums))
-    np.testing.assert_allclose(network.mean, seen.reshape(-1, 8).mean(axis=0))
-    np.testing.assert_allclose(1 / network.scale, seen.reshape(-1, 8).std(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(network.mean, seen.reshape(-1, 8).mean(axis=0))  # type: ignore[arg-type]
+    np.testing.assert_allclose(1 / network.scale, seen.reshape(-1, 8).std(axis=0), rtol=1e-9)  # type: ignore[operator]
 
 
 def test_absurd_widths_are_refused() -> None:
@@ -146,10 +145,10 @@ def test_absurd_widths_are_refused() -> None:
 def test_back_propagation_equals_finite_differences(
     heads: str, activation: Activation, hidden: tuple[int, ...]
 ) -> None:
-    config = PolicyConfig(input_width=6, hidden=hidden, activation=activation, heads=heads, normalise=True)
+    config = PolicyConfig(input_width=6, hidden=hidden, activation=activation, heads=heads, normalise=True)  # type: ignore[arg-type]
     policy = Policy.build(config, [HOPPER, SWIMMER])
     random = np.random.default_rng(0)
-    sums = Statistics.empty(policy.tasks).sums | {SWIMMER.name: np.array([[9.0] * 8, [4.0] * 8, [30.0] * 8])}
+    sums = Statistics.empty(policy.tasks).sums | {SWIMMER.name: np.array([[9.0] * 8, [4.0] * 8, [30.0] * 8])}  # type: ignore[operator]
     network = policy.network(SWIMMER, Statistics(sums))
     theta = policy.initial(seed=1).astype(np.float64)
     observations, cotangents = random.normal(size=(3, 8)), random.normal(size=(3, 2))

@@ -1,5 +1,4 @@
 """The examples work, each from an empty folder, and are short."""
-# mypy: disable-error-code="arg-type"
 
 import os
 import shutil
@@ -52,7 +51,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_plugin_package_is_found_by_its_entry_point(installed: Path, tmp_path: Path) -> None:
     assert lines("plugin/shrink.py", "plugin/pyproject.toml") <= 20
-    path = {"PYTHONPATH": str(installed)}
+    path: dict[str, Any] = {"PYTHONPATH": str(installed)}
     train = f"evergait train --method shrink --method.share 0.5 --stream InvertedPendulum-v5 Reacher-v5 {SMALL} --out r"
     shell(train, tmp_path, **path)
     assert 'plugins = ["shrink"]' in (tmp_path / "r/config.toml").read_text()
@@ -64,7 +63,7 @@ def test_a_plugin_package_is_found_by_its_entry_point(installed: Path, tmp_path:
 
 @pytest.mark.parametrize("command", ["show r", "eval r --episodes 1", "export r", "verify r --episodes 1", "report r"])
 def test_reading_commands_import_it_only_if_asked(command: str, installed: Path, tmp_path: Path) -> None:
-    path = {"PYTHONPATH": str(installed)}
+    path: dict[str, Any] = {"PYTHONPATH": str(installed)}
     train = f"evergait train --import shrink --method shrink --stream InvertedPendulum-v5 CartPole-v1 {SMALL} --out r"
     shell(train, tmp_path, **path)
     refused = shell(f"evergait {command}", tmp_path, 2, **path)

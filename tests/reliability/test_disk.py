@@ -1,5 +1,4 @@
 """Full, failing, read-only and vanished disks: a loud error, the last good checkpoint intact, and on it goes after."""
-# mypy: disable-error-code="arg-type, assignment"
 
 import errno
 import os
@@ -99,7 +98,7 @@ def test_a_finished_run_can_be_read_where_nothing_can_be_written(
         ):
             code, output = ask(*command)
             assert code == 0, output
-        for command in (
+        for command in (  # type: ignore[assignment]
             ("report", disk / "run"),
             ("export", disk / "run", "--output", disk / "policy.safetensors"),
             ("play", disk / "run", "--output", disk / "gait.html"),
@@ -140,7 +139,7 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
 
     command = [sys.executable, "-m", "evergait", "train", "--config", tmp_path / "c.toml", "--out", tmp_path / "run"]
     done = subprocess.run(
-        command,
+        command,  # type: ignore[arg-type]
         preexec_fn=limit,
         capture_output=True,
         text=True,

@@ -1,5 +1,4 @@
 """What a user's environment may do to a run: it goes on and counts it, or stops with the environment's own words."""
-# mypy: disable-error-code="arg-type"
 
 import contextlib
 import time
@@ -162,7 +161,7 @@ def test_a_theta_that_leaves_the_numbers_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("carry", ["last", "best"])
 def test_an_evaluation_that_is_no_number_is_recorded_as_what_it_is(carry: str, tmp_path: Path) -> None:
     """Every evaluation of the first task is undefined for some episodes; 0 would be the optimum where rewards cost."""
-    config = replace(strange("-inf"), carry=carry, generations=6)
+    config = replace(strange("-inf"), carry=carry, generations=6)  # type: ignore[arg-type]
     config = replace(config, stream=(*config.stream, *strange("").stream))
     run = train(config, tmp_path / "run", threads=1)
     task = config.stream[0]

@@ -1,5 +1,4 @@
 """Whatever bytes a file has, a loader returns what it should or raises EvergaitError: nothing else."""
-# mypy: disable-error-code="assignment"
 
 import json
 import shutil
@@ -330,7 +329,7 @@ def _load_run(path: Path, trained: Path) -> None:
 
 
 NAMES = ("config", "study file", "toml", "json", "ledger", "tensors", "study.json", "progress.json", "run.json")
-NAMES += ("plane.json", "gait", "failures.json", "running.json", "identity", "checkpoint")
+NAMES += ("plane.json", "gait", "failures.json", "running.json", "identity", "checkpoint")  # type: ignore[assignment]
 WORDS = ("stream", "task")
 
 

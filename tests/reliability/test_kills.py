@@ -1,5 +1,4 @@
 """SIGKILL at any moment, and at every system call: the same command again ends with the same bytes."""
-# mypy: disable-error-code="arg-type"
 
 import json
 import os
@@ -32,7 +31,7 @@ def kill_at_random_moments(forks: Forks, command: tuple[object, ...], seconds: f
     out, before = Path(str(command[2])), dict[str, int]()
     n_killed = 0
     while True:
-        process = forks.start(*command)
+        process = forks.start(*command)  # type: ignore[arg-type]
         deadline = time.monotonic() + chance.uniform(0, seconds * 1.1**n_killed)
         while time.monotonic() < deadline and not forks.is_over(process):
             time.sleep(0.001)

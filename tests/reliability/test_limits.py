@@ -1,5 +1,4 @@
 """How much is too much is known before work starts, and what is accepted can be read again."""
-# mypy: disable-error-code="arg-type, index"
 
 import json
 import math
@@ -89,7 +88,7 @@ def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-FLAGS = {
+FLAGS: dict[tuple[str, ...], str] = {
     ("train", "--threads", "99999999999999999999"): "threads",
     ("train", "--checkpoint-seconds", "nan"): "checkpoint_seconds",
     ("train", "--sigma", "inf"): "sigma",
@@ -155,7 +154,7 @@ def test_a_ledger_of_any_size_is_shown_or_refused_in_bounded_memory(
 def test_no_size_gets_through(tmp_path: Path) -> None:
     for name in STUDIES:
         refused_soon(name)
-    configs: list[Config] = [replace(tiny_config(), **{name: 2**62}) for name in ("pairs", "episodes", "horizon")]
+    configs: list[Config] = [replace(tiny_config(), **{name: 2**62}) for name in ("pairs", "episodes", "horizon")]  # type: ignore[arg-type]
     for config in configs:
         with pytest.raises(EvergaitError):
             config.check()

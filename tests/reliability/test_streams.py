@@ -1,5 +1,4 @@
 """Standard streams that are closed, full or lose their reader stop no training; foreign words command no terminal."""
-# mypy: disable-error-code="arg-type"
 
 import os
 import signal
@@ -53,7 +52,16 @@ def test_no_stream_stops_training(tmp_path: Path, small: tuple[Config, Path]) ->
 def test_under_nohup_a_closed_terminal_does_not_stop_training(tmp_path: Path) -> None:
     config = tiny_config(generations=40)
     (tmp_path / "c.toml").write_text(config.to_toml())
-    command = [sys.executable, "-m", "evergait", "train", "--config", tmp_path / "c.toml", "--out", tmp_path / "run"]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "evergait",
+        "train",
+        "--config",
+        tmp_path / "c.toml",
+        "--out",
+        tmp_path / "run",
+    ]
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
     ) as process:

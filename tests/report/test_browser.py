@@ -1,5 +1,4 @@
 """The page in a real Chromium: the player plays, scrubs and compares; toggles work; nothing is logged or fetched."""
-# mypy: disable-error-code="func-returns-value"
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -27,8 +26,8 @@ def opened(browser: Any) -> Iterator[Open]:
         page = context.new_page()
         page.on("console", lambda message: complaints.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (complaints.append(f"dialogue: {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda r: r.url == path.as_uri() or r.url.startswith("data:") or complaints.append(r.url))
+        page.on("dialog", lambda dialog: (complaints.append(f"dialogue: {dialog.message}"), dialog.dismiss()))  # type: ignore[func-returns-value]
+        page.on("request", lambda r: r.url == path.as_uri() or r.url.startswith("data:") or complaints.append(r.url))  # type: ignore[func-returns-value]
         page.goto(path.as_uri())
         return page
 

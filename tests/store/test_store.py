@@ -1,11 +1,11 @@
 """Files are whole or absent, changes are noticed, locks die with their holder."""
-# mypy: disable-error-code="arg-type, attr-defined"
 
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +17,11 @@ from evergait.training.run import Run
 
 
 def test_tensors_and_back(tmp_path: Path) -> None:
-    tensors = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.zeros((), np.float64), "c": np.zeros(0)}
+    tensors: dict[str, Any] = {
+        "a": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "b": np.zeros((), np.float64),
+        "c": np.zeros(0),
+    }
     write_tensors(tmp_path / "t", tensors, {"text": "θ"})
     read, metadata = read_tensors(tmp_path / "t")
     assert metadata == {"text": "θ"}
@@ -70,7 +74,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write_atomically(path, b"old")
     with pytest.raises(TypeError):
-        write_atomically(path, "not bytes")
+        write_atomically(path, "not bytes")  # type: ignore[arg-type]
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
@@ -79,6 +83,7 @@ def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
     code = f"""
 import os, signal
 from pathlib import Path
+from typing import Any
 from evergait.core.files import locked
 with locked(Path({str(tmp_path / "lock")!r})):
     print("held", flush=True)

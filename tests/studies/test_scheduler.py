@@ -1,5 +1,4 @@
 """Nothing is trained twice, nothing is lost, and what fails stops nothing else."""
-# mypy: disable-error-code="attr-defined"
 
 import io
 import json
@@ -242,7 +241,7 @@ def test_plan_and_status_speak(tiny: Path, trained_study: Results) -> None:
     print_plan(tiny, trained_study.path, threads=1, console=console)
     print_plan(tiny, threads=1, console=console)
     print_status(trained_study.path, console)
-    text = console.file.getvalue()
+    text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "6 different ones of 10; 6 are done" in text
     assert "6 different ones of 10; 0 are done" in text
     assert "12 done" in text

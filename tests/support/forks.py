@@ -3,7 +3,6 @@
 Requests come as JSON lines: {"start": function, "arguments": [...], "fault": [folder, n, kind] or null} is answered by
 a process id, {"wait": id} by its exit code: 0, 2 for an EvergaitError (kept in FOLDER.error), 3 for any other.
 """
-# mypy: disable-error-code="operator, type-arg"
 
 import ctypes
 import json
@@ -11,6 +10,7 @@ import os
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 from small import tiny_config
 
@@ -46,7 +46,7 @@ def command(*arguments: str) -> None:
 FUNCTIONS = {"train": train_run, "study": train_study, "count": count, "command": command}
 
 
-def child(request: dict) -> int:
+def child(request: dict[str, Any]) -> int:
     """What a forked process does."""
     os.setsid()
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -58,7 +58,7 @@ def child(request: dict) -> int:
         folder, nth, kind = request["fault"]
         ctypes.CDLL(None).evergait_arm(os.fsencode(folder), nth, kind)
     try:
-        FUNCTIONS[request["start"]](*request["arguments"])
+        FUNCTIONS[request["start"]](*request["arguments"])  # type: ignore[operator]
     except EvergaitError as error:
         Path(f"{request['arguments'][1]}.error").write_text(str(error))
         return 2

@@ -1,6 +1,6 @@
 """Random states of planar robots and MuJoCo itself as the oracle, for the tests and proofs of the planar engine."""
-# mypy: disable-error-code="call-overload, no-any-return"
 
+from collections.abc import Sequence
 from typing import Any
 
 import mujoco
@@ -60,7 +60,7 @@ def random_states(model: mujoco.MjModel, n: int, seed: int) -> tuple[np.ndarray,
         high = height + random.uniform(1, 3, n)
         upright = height + random.uniform(-0.15, 0.1, n)
         position[:, 1] = np.where(standing, upright, np.where(airborne, high, fallen))
-    control = 1.5 * random.uniform(*model.actuator_ctrlrange.T, (n, model.nu))
+    control = 1.5 * random.uniform(*model.actuator_ctrlrange.T, (n, model.nu))  # type: ignore[call-overload]
     return position, velocity, control
 
 
@@ -82,10 +82,10 @@ def mujoco_steps(model: mujoco.MjModel, states: Any, n_frames: int) -> tuple[np.
     return after_q, after_v, bad
 
 
-def relative_error(ours: tuple[np.ndarray, np.ndarray], theirs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def relative_error(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> np.ndarray:
     """(n,) the larger of position's and velocity's largest error, relative to 1 + their largest entry."""
     errors = [np.abs(a - b).max(axis=1) / (1 + np.abs(b).max(axis=1)) for a, b in zip(ours, theirs, strict=True)]
-    return np.maximum(*errors)
+    return np.maximum(*errors)  # type: ignore[no-any-return]
 
 
 def smallest_separation(model: mujoco.MjModel, state: Any, n_frames: int) -> float:

@@ -1,5 +1,4 @@
 """Studies that were never trained: ledgers written through the public classes, with curves that we choose."""
-# mypy: disable-error-code="dict-item"
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -74,7 +73,7 @@ def write_phase(store: PhaseStore, phase: Phase, config: Config, curve: Curve, r
             writer.append(record_line(Record(generation, returns, lengths, {"training": 100, "evaluation": 30})))
         theta = policy.initial(config.seed, index=stage + 1)
         middle = str(config.generations // 2)
-        state = State(theta, {}, Statistics.empty(policy.tasks), config.generations, snapshots={middle: theta / 2})
+        state = State(theta, {}, Statistics.empty(policy.tasks), config.generations, snapshots={middle: theta / 2})  # type: ignore[dict-item]
         best = policy.initial(config.seed, index=10 + names.index(learning[0]))
         state = replace(state, best_theta=best, best_return=300.0)
         writer.finish(state.result(), state.metadata(), {"generation": config.generations})

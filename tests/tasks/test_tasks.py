@@ -1,5 +1,4 @@
 """Names of tasks and streams."""
-# mypy: disable-error-code="arg-type"
 
 import gymnasium
 import numpy as np
@@ -63,7 +62,7 @@ class Switches(gymnasium.Env[object, object]):
     ("made", "what"), [(Camera, "its observations are Box"), (Switches, "its actions are MultiBinary")]
 )
 def test_what_a_policy_cannot_serve_is_refused(made: type, what: str) -> None:
-    gymnasium.register(f"{made.__name__}-v0", entry_point=made)
+    gymnasium.register(f"{made.__name__}-v0", entry_point=made)  # type: ignore[arg-type]
     try:
         with pytest.raises(EvergaitError, match=f"task '{made.__name__}-v0': {what}"):
             spaces(Task(f"{made.__name__}-v0"))

@@ -1,5 +1,4 @@
 """The preset `authors` against a slow, plain oracle: what the authors' code does, in Gymnasium and NumPy alone."""
-# mypy: disable-error-code="assignment, call-arg, operator"
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,7 +31,7 @@ def small(**changes: Any) -> Config:
         "generations": GENERATIONS,
         "pairs": PAIRS,
         "engine": "mujoco",
-        "method": replace(authors.method, budget=REPLAYED),
+        "method": replace(authors.method, budget=REPLAYED),  # type: ignore[call-arg]
         "evaluation": replace(authors.evaluation, every=1, episodes=2, random_policies=1),
     }
     return replace(authors, **{**settings, **changes})
@@ -118,8 +117,8 @@ class Oracle:
             gradient, returns, lengths = self.gradient(task, theta, 0, PAIRS, place, limit)
             replayed = np.zeros(len(theta))
             for i, old in enumerate(earlier):
-                part, _, more = self.gradient(old, theta, PAIRS + i * REPLAYED, REPLAYED, place, 0)
-                replayed += part * shared
+                part, _, more = self.gradient(old, theta, PAIRS + i * REPLAYED, REPLAYED, place, 0)  # type: ignore[assignment]
+                replayed += part * shared  # type: ignore[operator]
                 lengths += more
             if earlier:
                 gradient += 1.0 * replayed / len(earlier)

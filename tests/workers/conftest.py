@@ -2,7 +2,6 @@
 
 And commands in processes of their own, with clusters of their own.
 """
-# mypy: disable-error-code="arg-type, no-untyped-call"
 
 import os
 import secrets
@@ -31,7 +30,7 @@ os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(16)
 
 SMALL = ("--num-cpus", 1, "--object-store-memory", 80 * 2**20)
 """What `ray start` is told, so that several machines fit into one."""
-NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_log_monitor": False}
+NODE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_log_monitor": False}
 
 
 def long_config(generations: int) -> Config:
@@ -93,7 +92,7 @@ def cluster() -> Iterator[SmallCluster]:
     yield small
     small.free()
     ray.shutdown()
-    small.cluster.shutdown()
+    small.cluster.shutdown()  # type: ignore[no-untyped-call]
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -1,5 +1,4 @@
 """A cluster made by hand, as docs/scaling.md says: a token, machines that join, and one that is not like the others."""
-# mypy: disable-error-code="assignment"
 
 import os
 import signal
@@ -36,7 +35,7 @@ def test_a_cluster_made_by_hand_is_found_and_a_machine_with_other_versions_is_no
     (tmp_path / "c.toml").write_text(CONFIG.to_toml())
     out = tmp_path / "run"
     training = ("train", "--config", tmp_path / "c.toml", "--out", out, "--checkpoint-seconds", 0)
-    training += ("--workers", "ray", "--workers.address", "auto", "--workers.poll-seconds", 0.5)
+    training += ("--workers", "ray", "--workers.address", "auto", "--workers.poll-seconds", 0.5)  # type: ignore[assignment]
 
     commands.environment["RAY_AUTH_MODE"] = "token"
     ray(commands, "get-auth-token", "--generate")

@@ -1,5 +1,4 @@
 """The network between two machines is cut, without a word to either: a namespace of the kernel is the other machine."""
-# mypy: disable-error-code="assignment"
 
 import os
 import shutil
@@ -55,7 +54,7 @@ def test_a_cut_network_costs_time_and_no_bits(
     (tmp_path / "c.toml").write_text(CONFIG.to_toml())
     out = tmp_path / "run"
     training = ("train", "--config", tmp_path / "c.toml", "--out", out, "--checkpoint-seconds", 0)
-    training += ("--workers", "ray", "--workers.address", f"{HERE}:6390", "--workers.smallest-chunk", 4)
+    training += ("--workers", "ray", "--workers.address", f"{HERE}:6390", "--workers.smallest-chunk", 4)  # type: ignore[assignment]
     process = commands.start(*training)
     commands.until(lambda: list(out.glob("phases/*/progress.json")))
     ip("link", "set", other_machine, "down")
