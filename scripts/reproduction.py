@@ -168,7 +168,10 @@ def headline(analysis: Analysis) -> str:
             best = [ledger.curve(task).max() for ledger, task in zip(metrics.ledgers, tasks, strict=True)]
             end = [np.median(metrics.ledgers[-1].curve(task)[-LATE:]) for task in tasks]
             lines.append((meaning, *(f"{b:.0f} → {e:.0f}" for b, e in zip(best, end, strict=True))))
-    return markdown(Table("headline", HEADLINE, ("", *ORDER.split(" > ")), tuple(lines)))
+    table = markdown(Table("headline", HEADLINE, ("", *ORDER.split(" > ")), tuple(lines)))
+    parts = "; ".join(analysis.results.outdated)
+    words = f"Trained with an older version of a part ({parts}; [changelog](CHANGELOG.md))."
+    return f"{table}\n\n{words}" if parts else table
 
 
 def verified() -> str:
@@ -192,10 +195,10 @@ def cost(analysis: Analysis) -> str:
     hours = n_phases * float(np.mean(seconds)) / 3600
     return (
         f"The complete study has {n_phases} phases. By their environment steps and the planar engine's measured speed, "
-        f"the {len(seconds)} trained ones take {min(seconds) / 60:.0f} to {max(seconds) / 60:.0f} minutes each on two "
-        f"idle cores, {np.mean(seconds) / 60:.0f} on average. So the complete study takes about {hours:.0f} hours on 2 "
-        f"cores; with `--jobs 8` on 16, where 8 phases run side by side, about {hours / 8:.1f} hours; on 1,000 some "
-        "minutes, by the model in [scaling.md](scaling.md), which is extrapolated and not measured."
+        f"the {len(seconds)} trained ones would take {min(seconds) / 60:.0f} to {max(seconds) / 60:.0f} minutes each "
+        f"on two idle cores, {np.mean(seconds) / 60:.0f} on average, and the complete study about {hours:.0f} hours. "
+        f"With `--jobs 8` on 16 cores it would take {hours / 8:.1f} hours if 8 phases always ran side by side, and on "
+        "1,000 cores some minutes by the model in [scaling.md](scaling.md). None of these times was measured."
     )
 
 

@@ -1,6 +1,6 @@
 """The paper's six claims, each measured: a sentence, a statistic with its interval, and a verdict.
 
-docs/reproduction.md says, from before anything was trained, which statistic decides and which effect counts.
+docs/reproduction.md says which statistic decides and which effect counts, and when that was written.
 """
 
 from collections.abc import Callable
