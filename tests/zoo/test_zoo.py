@@ -48,7 +48,7 @@ def test_what_ships_is_trained_and_small() -> None:
     for entry in catalogue().values():
         assert entry.run.is_done
         assert all(value == value for value in entry.returns.values())
-        assert (entry.path / "README.md").read_text().startswith("---\n")
+        assert (entry.path / "README.md").read_text() == card(entry.run, entry.name)
         assert sum(path.stat().st_size for path in entry.path.rglob("*")) < 1_500_000
 
 

@@ -33,6 +33,8 @@ def card(run: Run, name: str) -> str:
     for stage, ledger in zip(stages, run.ledgers, strict=True):
         last = ledger.records[-1]
         rows.append(f"| {stage} | " + " | ".join(f"{fmean(last.returns[task]):.0f}" for task in returns) + " |")
+    parts = run.phases[-1].identity().get("versions", {})
+    versions = {**run.phases[-1].progress().get("versions", {}), **parts}
     return f"""---
 {json.dumps(head, indent=2, ensure_ascii=False)}
 ---
@@ -63,6 +65,6 @@ how they are joined.
 ## How it was made
 
 `config.toml` has every setting (seed {config.seed}); the same versions give the same bits, θ {run.theta_sha256[:16]}….
-It was trained with {in_words(run.phases[-1].progress().get("versions", {}))}.
+It was trained with {in_words(versions)}. It is one run: another seed may end elsewhere.
 It controls simulated robots, and has seen nothing else: do not let it move a real one.
 """
