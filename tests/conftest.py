@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from small import tiny_config, tiny_study
 
-from evergait.commands.studying import run_study
+from evergait.commands.study import run_study
 from evergait.studies.folder import load_results
 from evergait.studies.results import Results
 from evergait.training.run import train

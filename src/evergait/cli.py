@@ -15,10 +15,10 @@ from evergait.core.terminal import guard_streams
 COMMANDS = {
     "train": ("evergait.commands.train:Train", "Train one policy on a stream of tasks, or go on with it."),
     "study": ("evergait.commands.study:Study", "Train, plan or look at a whole study."),
-    "tune": ("evergait.commands.study:Tune", "Choose settings on one order with Optuna."),
+    "tune": ("evergait.commands.tune:Tune", "Choose settings on one order with Optuna."),
     "show": ("evergait.commands.show:Show", "Show what a run learnt, kept and forgot."),
     "eval": ("evergait.commands.evaluate:Eval", "Evaluate the unperturbed policy of a run."),
-    "play": ("evergait.commands.report:Play", "Show how a run's policy moves: a page, a GIF or an MP4."),
+    "play": ("evergait.commands.play:Play", "Show how a run's policy moves: a page, a GIF or an MP4."),
     "report": ("evergait.commands.report:Report", "Write one self-contained page about a study or a run."),
     "watch": ("evergait.commands.watch:Watch", "Follow trainings and studies on a local page."),
     "lab": ("evergait.commands.lab:Lab", "Write a page in which robots live and are trained."),

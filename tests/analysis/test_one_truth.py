@@ -18,7 +18,7 @@ from evergait.analysis.study import Analysis
 from evergait.analysis.tables import MEASURES
 from evergait.analysis.transfer import interference, pairwise
 from evergait.cli import main
-from evergait.commands.reporting import write_report
+from evergait.commands.report import write_report
 from evergait.commands.show import describe_study
 from evergait.core.names import short
 from evergait.figures.bars import pairwise_figure

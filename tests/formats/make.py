@@ -10,7 +10,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from evergait.commands.studying import run_study
+from evergait.commands.study import run_study
 from evergait.config import Config, Evaluation
 from evergait.methods import Replay
 from evergait.policy import PolicyConfig

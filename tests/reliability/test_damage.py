@@ -11,7 +11,7 @@ from faults import tree, write_counts
 from small import tiny_study
 
 from evergait.commands.show import describe
-from evergait.commands.studying import run_study
+from evergait.commands.study import run_study
 from evergait.config import Config
 from evergait.core.errors import EvergaitError
 from evergait.core.files import sha256, write_json

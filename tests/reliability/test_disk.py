@@ -14,7 +14,7 @@ from faults import Forks, evergait, small_disk, tree, wait_until, write_counts
 from small import tiny_config
 
 from evergait import EvergaitError, train
-from evergait.commands.studying import run_study
+from evergait.commands.study import run_study
 from evergait.config import Config
 from evergait.es.optimizers import Adam
 

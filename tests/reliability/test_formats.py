@@ -8,7 +8,7 @@ import pytest
 from faults import tree, write_counts
 
 from evergait import config
-from evergait.commands.studying import run_study
+from evergait.commands.study import run_study
 from evergait.core.files import read_json, read_tensors
 from evergait.store import ledger
 from evergait.studies.folder import load_results

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from faults import Forks, session, tree, wait_until, write_counts
 
-from evergait.commands.studying import run_study
+from evergait.commands.study import run_study
 from evergait.config import Config
 
 BEFORE, AFTER, TORN = -1, -2, -3

@@ -10,7 +10,7 @@ import pytest
 from faults import evergait, tree, write_counts
 from small import tiny_study
 
-from evergait.commands.studying import tune
+from evergait.commands.tune import tune
 from evergait.core.errors import EvergaitError
 from evergait.core.files import read_json, write_json
 

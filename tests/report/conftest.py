@@ -6,8 +6,8 @@ import pytest
 from small import tiny_study
 from synthetic import make_study
 
-from evergait.commands.reporting import write_report
-from evergait.commands.studying import run_study
+from evergait.commands.report import write_report
+from evergait.commands.study import run_study
 from evergait.studies.results import Results
 
 PLANE_REFERENCES = {"InvertedPendulum-v5": 30.0, "InvertedDoublePendulum-v5": 250.0}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evergait.commands.reporting import write_report
+from evergait.commands.report import write_report
 from evergait.live.lab import SAMPLE
 from evergait.studies.folder import load_results
 from report.test_browser import Open, opened, until

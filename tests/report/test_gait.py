@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image
 from synthetic import make_config, write_run
 
-from evergait.commands.reporting import play
+from evergait.commands.play import play
 from evergait.core.errors import EvergaitError
 from evergait.report import video
 from evergait.report.encoding import decode, encode

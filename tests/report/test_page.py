@@ -18,8 +18,8 @@ from evergait.analysis.curves import panel
 from evergait.analysis.plane import plane_data
 from evergait.analysis.ranking import number, percent, standings
 from evergait.analysis.transfer import interference_by_order
-from evergait.commands.reporting import write_report
-from evergait.commands.studying import run_study
+from evergait.commands.report import write_report
+from evergait.commands.study import run_study
 from evergait.core.versions import in_words, versions
 from evergait.live.inside import alive
 from evergait.paper.study import analyse

@@ -8,7 +8,7 @@ import pytest
 from synthetic import make_paper_study
 
 from evergait.analysis import plane
-from evergait.commands.reporting import write_report
+from evergait.commands.report import write_report
 from evergait.report.catalogue import BUDGET
 from evergait.report.encoding import encode
 from evergait.report.gait import Moment, Recorder

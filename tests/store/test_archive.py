@@ -17,7 +17,7 @@ from small import tiny_study
 
 from evergait import EvergaitError
 from evergait.cli import main
-from evergait.commands.studying import run_study
+from evergait.commands.study import run_study
 from evergait.core.files import canonical_json
 from evergait.store import archive
 from evergait.store.archive import COLUMNS, LEDGERS, POLICIES, open_archive

@@ -7,7 +7,7 @@ import pytest
 from small import tiny_study
 
 from evergait import EvergaitError
-from evergait.commands.studying import run_study
+from evergait.commands.study import run_study
 from evergait.methods import Stage
 from evergait.store.phases import PhaseStore
 from evergait.studies.rename import rename_study

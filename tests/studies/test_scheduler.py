@@ -14,7 +14,7 @@ import pytest
 import rich.console
 
 from evergait.cli import main
-from evergait.commands.studying import print_plan, print_status, run_study
+from evergait.commands.study import print_plan, print_status, run_study
 from evergait.core.errors import EvergaitError
 from evergait.core.files import locked
 from evergait.store.phases import PhaseFolder
@@ -30,7 +30,7 @@ from evergait.studies.tree import Node, Tree
 from evergait.workers import Local, LocalWorkers
 
 COMMAND = (
-    "import sys; from evergait.commands.studying import run_study\n"
+    "import sys; from evergait.commands.study import run_study\n"
     "if __name__ == '__main__':\n"
     "    run_study(sys.argv[1], sys.argv[2], jobs=int(sys.argv[3]), checkpoint_seconds=0, artifacts=False)"
 )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from faults import tree
 
-from evergait.commands.studying import tune
+from evergait.commands.tune import tune
 from evergait.config import read_config
 from evergait.core.errors import EvergaitError
 from evergait.core.files import read_json

@@ -15,7 +15,7 @@ from typing import Any
 from small import tiny_config
 
 from evergait.cli import main as main_command
-from evergait.commands.studying import run_study
+from evergait.commands.study import run_study
 from evergait.config import read_config
 from evergait.core.errors import EvergaitError
 from evergait.training.run import train

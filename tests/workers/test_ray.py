@@ -16,7 +16,7 @@ import pytest
 from small import tiny_config, tiny_request, tiny_study
 
 from evergait.cli import main
-from evergait.commands.studying import LOCAL, run_study
+from evergait.commands.study import LOCAL, run_study
 from evergait.config import Config
 from evergait.core.errors import EvergaitError
 from evergait.core.versions import own_versions

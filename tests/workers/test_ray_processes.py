@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from small import tiny_study
 
-from evergait.commands.studying import run_study
+from evergait.commands.study import run_study
 from evergait.training.run import Run, train
 from workers.conftest import long_config
 

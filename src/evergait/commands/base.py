@@ -1,9 +1,13 @@
-"""Where commands print, and the tables that they share."""
+"""What commands share: where they print and write, tables, flags."""
 
 import json
 import math
+import os
+import sys
+import webbrowser
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import tyro
@@ -11,6 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from evergait.core.console import Screen
+from evergait.core.errors import EvergaitError
+from evergait.core.files import write_atomically
 from evergait.core.plugins import import_trusted, trust
 from evergait.core.terminal import inert, inert_json
 
@@ -84,3 +90,26 @@ def _text(cell: object) -> str:
     if isinstance(cell, float):
         return f"{cell:,.1f}" if abs(cell) >= 100 else f"{cell:.3f}"
     return f"{cell:,}" if isinstance(cell, int) else inert(str(cell))
+
+
+def open_page(address: str) -> bool:
+    """Open an address; false where there is no screen."""
+    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return False
+    return webbrowser.open(address)
+
+
+def make_folder(path: Path) -> None:
+    """The folder of what --output names."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EvergaitError(f"output: {path} cannot be made a folder: {error.strerror}") from error
+
+
+def write_output(path: Path, content: bytes) -> None:
+    """The file that --output names, whole or not at all."""
+    try:
+        write_atomically(path, content)
+    except OSError as error:
+        raise EvergaitError(f"output: {path} cannot be written: {error.strerror}") from error

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import tyro
 
-from evergait.commands.base import console
-from evergait.commands.opening import open_page
+from evergait.commands.base import console, make_folder, open_page, write_output
 from evergait.core.data import require
-from evergait.core.files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -28,8 +26,8 @@ class Lab:
 
         require(self.output.suffix == ".html", "output", str(self.output), "a name that ends in .html")
         content = render_lab(self.folder).encode(errors="replace")
-        self.output.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.output, content)
+        make_folder(self.output.parent)
+        write_output(self.output, content)
         console.print(f"Wrote {self.output} ({len(content) / 1e6:.1f} MB).", markup=False, soft_wrap=True)
         if self.open:
             open_page(self.output.resolve().as_uri())

@@ -1,17 +1,18 @@
-"""`evergait report` and `evergait play`: results as a page, one gait as a page or a film."""
+"""`evergait report`: results as a page."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
 
 import tyro
 
-from evergait.commands.base import console
-from evergait.commands.opening import open_page
-from evergait.commands.reporting import play, write_report
-from evergait.commands.selection import Which, select_run
+from evergait.commands.base import console, make_folder, open_page, write_output
+from evergait.live.inside import alive
+from evergait.paper.study import analyse
+from evergait.report.html import render_report
 from evergait.scores.references import ScoreOptions
 from evergait.studies.folder import load_results
+from evergait.studies.results import Results
 
 
 @dataclass(frozen=True)
@@ -38,24 +39,10 @@ class Report:
         return 0
 
 
-@dataclass(frozen=True)
-class Play:
-    """Show how a run's policy moves: a page with a player, a GIF or an MP4."""
-
-    folder: tyro.conf.Positional[Path]
-    """Folder of a run or a study."""
-    which: Annotated[Which, tyro.conf.arg(name="")] = field(default_factory=Which)
-    task: str = ""
-    """Task; the last one learnt if not given."""
-    stage: int | None = None
-    """After which phase of the stream, from 1; the last one finished if not given."""
-    generation: int | None = None
-    """One of the generations whose θ was kept; the phase's last if not given."""
-    output: Path = Path("gait.html")
-    """File to write; its ending (.html, .gif, .mp4) decides what it is."""
-
-    def run(self) -> int:
-        """Write the file."""
-        path = play(select_run(self.folder, self.which), self.task, self.stage, self.generation, self.output)
-        console.print(f"Wrote {path}.", markup=False, soft_wrap=True)
-        return 0
+def write_report(results: Results, output: Path, references: Mapping[str, float] | None = None) -> Path:
+    """Write the report to `output`, or to report.html in it, and return its path. Gaits are kept in DIR/gaits."""
+    path = output if output.suffix == ".html" and not output.is_dir() else output / "report.html"
+    make_folder(path.parent)
+    page = render_report(analyse(results, references), results.path / "gaits", alive(results))
+    write_output(path, page.encode(errors="replace"))
+    return path

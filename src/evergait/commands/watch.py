@@ -6,8 +6,7 @@ from pathlib import Path
 
 import tyro
 
-from evergait.commands.base import console, errors
-from evergait.commands.opening import open_page
+from evergait.commands.base import console, errors, open_page
 from evergait.core.data import require
 
 

@@ -1,32 +1,47 @@
-"""What the command line calls: a whole report, or one gait as a page, a GIF or an MP4."""
+"""`evergait play`: one gait as a page, a GIF or an MP4."""
 
-from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
+import tyro
+
+from evergait.commands.base import console, make_folder, write_output
+from evergait.commands.selection import Which, select_run
 from evergait.core.data import require
 from evergait.core.errors import EvergaitError
-from evergait.core.files import write_atomically
 from evergait.core.names import nearest, short
-from evergait.live.inside import alive
-from evergait.paper.study import analyse
 from evergait.report.film import film
 from evergait.report.gait import Moment, Recorder, moments, recorder
-from evergait.report.html import render_gait, render_report
+from evergait.report.html import render_gait
 from evergait.report.video import to_gif, to_mp4
-from evergait.studies.results import Results
 from evergait.training.run import Run
 
 ENDINGS = (".html", ".gif", ".mp4")
 
 
-def write_report(results: Results, output: Path, references: Mapping[str, float] | None = None) -> Path:
-    """Write the report to `output`, or to report.html in it, and return its path. Gaits are kept in DIR/gaits."""
-    path = output if output.suffix == ".html" and not output.is_dir() else output / "report.html"
-    _make_folder(path.parent)
-    page = render_report(analyse(results, references), results.path / "gaits", alive(results))
-    _write(path, page.encode(errors="replace"))
-    return path
+@dataclass(frozen=True)
+class Play:
+    """Show how a run's policy moves: a page with a player, a GIF or an MP4."""
+
+    folder: tyro.conf.Positional[Path]
+    """Folder of a run or a study."""
+    which: Annotated[Which, tyro.conf.arg(name="")] = field(default_factory=Which)
+    task: str = ""
+    """Task; the last one learnt if not given."""
+    stage: int | None = None
+    """After which phase of the stream, from 1; the last one finished if not given."""
+    generation: int | None = None
+    """One of the generations whose θ was kept; the phase's last if not given."""
+    output: Path = Path("gait.html")
+    """File to write; its ending (.html, .gif, .mp4) decides what it is."""
+
+    def run(self) -> int:
+        """Write the file."""
+        path = play(select_run(self.folder, self.which), self.task, self.stage, self.generation, self.output)
+        console.print(f"Wrote {path}.", markup=False, soft_wrap=True)
+        return 0
 
 
 def play(
@@ -53,8 +68,8 @@ def play(
     colour = list(dict.fromkeys([*(t for ledger in run.ledgers for t in ledger.learning), *known])).index(task)
     with closing(recorder(task, run.path / "gaits")) as one:
         content = _content(one, run, moment, colour, path.suffix)
-    _make_folder(path.parent)
-    _write(path, content)
+    make_folder(path.parent)
+    write_output(path, content)
     return path
 
 
@@ -86,17 +101,3 @@ def _moment(run: Run, stage: int | None, generation: int | None) -> Moment:
     offered = ", ".join(str(moment.generation) for moment in mine)
     require(bool(found), "generation", generation, f"one whose policy was kept in stage {wanted}: {offered}")
     return found[0]
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EvergaitError(f"output: {path} cannot be made a folder: {error.strerror}") from error
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        write_atomically(path, content)
-    except OSError as error:
-        raise EvergaitError(f"output: {path} cannot be written: {error.strerror}") from error
