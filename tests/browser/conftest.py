@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from evergait.live.module import assets, packed_module
-from evergait.live.page import ENGINE, WORKER
+from evergait.live.page import ENGINE, WORKER, assets, packed_module
 from evergait.report.html import ASSETS
 
 SCRIPTS = (*ENGINE, "digest.js", "crew.js", "trainer.js", "unpack.js")

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from evergait.live.lab import lab_data
-from evergait.live.module import assets
-from evergait.live.page import ENGINE
+from evergait.live.page import ENGINE, assets
 from evergait.report.html import Alive
 from evergait.studies.results import Results
 

@@ -5,8 +5,7 @@ from typing import Any
 
 from evergait.core.errors import EvergaitError
 from evergait.core.names import short
-from evergait.live.module import FILES, packed_module
-from evergait.live.page import render
+from evergait.live.page import FILES, packed_module, render
 from evergait.live.robots import live_robot
 from evergait.live.shelves import BUDGET, Shelves
 from evergait.studies.folder import load_results

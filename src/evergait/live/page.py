@@ -3,20 +3,22 @@
 import base64
 import functools
 import hashlib
+import importlib.resources
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
 import evergait
-from evergait.live.module import assets
 from evergait.report.escape import script_json
 from evergait.report.html import ASSETS as REPORT_ASSETS
 
-SHARED = ("core.js", "gait.js", "film.js")
+FILES = importlib.resources.files("evergait") / "live"
+"""The package's files; among them the engine as WebAssembly, which scripts/wasm.py compiles from native/."""
+SHARED = ("core.js", "gait.js")
 """Of the report: small helpers, the theme, drawing on a canvas, and films of that."""
 ENGINE = ("engine.js", "es.js")
-SCRIPTS = (
+LAB_SCRIPTS = (
     *ENGINE,
     "digest.js",
     "crew.js",
@@ -28,13 +30,38 @@ SCRIPTS = (
     "training.js",
 )
 WORKER = (*ENGINE, "worker.js")
+WATCH_SCRIPTS = (*ENGINE, "trainer.js", "unpack.js", "stage.js", "lines.js", "watch.js")
 STYLES = ("colours.css", "page.css", "player.css")
+
+
+@functools.cache
+def packed_module() -> str:
+    """The packed module in base64; pages unpack it themselves."""
+    return base64.b64encode((FILES / "evergait.wasm.gz").read_bytes()).decode()
+
+
+@functools.cache
+def assets(*names: str) -> str:
+    """Scripts or styles of this package, joined in order."""
+    return "\n".join((FILES / "assets" / name).read_text() for name in names)
 
 
 def render(template: str, data: dict[str, Any], **page: Any) -> str:
     """The lab's page, with the script of its workers."""
     worker = Markup(f'"use strict";\n{assets(*WORKER)}')  # noqa: S704 - our own files
-    return render_page(template, SCRIPTS, "startLab();", data, ("lab.css",), worker=worker, **page)
+    return render_page(template, LAB_SCRIPTS, "startLab();", data, ("lab.css",), worker=worker, **page)
+
+
+def render_watch(folder: str) -> str:
+    """The page that follows trainings: it asks our server, and nobody else; its own data are the engine alone."""
+    return render_page(
+        "watch.html",
+        WATCH_SCRIPTS,
+        "startWatch();",
+        {"module": packed_module()},
+        ("lab.css", "watch.css"),
+        title=folder,
+    )
 
 
 def render_page(

@@ -36,7 +36,7 @@ from evergait.training.run import Run
 
 ASSETS = importlib.resources.files("evergait.report") / "assets"
 STYLES = ("colours.css", "page.css", "player.css")
-SCRIPTS = ("core.js", "chart.js", "plane.js", "gait.js", "film.js", "player.js", "forward.js")
+SCRIPTS = ("core.js", "chart.js", "plane.js", "gait.js", "player.js", "forward.js")
 START = "page.js"
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "1 4", "12 4", "5 2 1 2", "3 3")
 """Line styles, by task; the same as in assets/core.js."""

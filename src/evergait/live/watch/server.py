@@ -15,8 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from evergait.core.errors import EvergaitError
 from evergait.core.files import read_bytes
+from evergait.live.page import render_watch
 from evergait.live.watch.answers import Answers, to_json
-from evergait.live.watch.page import render_watch
 
 HEADERS = {
     "Cache-Control": "no-store",
