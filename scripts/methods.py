@@ -41,6 +41,19 @@ MARK = 0.9
 """The share of its single-task best that every task should have at the end."""
 MARKERS = "osD^vP*Xph<>"
 STUDIES = ("strengths", "tuning", "methods", "return")
+PLAIN = ("distill", "ewc", "ewc-search", "anchor", "freeze", "replay")
+COMPARED = (
+    *((name, "naive") for name in PLAIN),
+    *((name, "replay") for name in ("distill", "ewc", "adaptive", "project")),
+    ("ewc", "distill"),
+    ("anchor", "ewc"),
+    ("combined", "distill"),
+    ("combined-naive", "combined"),
+    ("tuned", "combined"),
+    ("tuned-naive", "tuned"),
+    ("tuned", "tuned-replay"),
+)
+"""Pairs of methods that the text of the page compares."""
 
 
 def worst_task(metrics: Metrics) -> float:
@@ -136,6 +149,25 @@ def by_order(analysis: Analysis) -> Table:
         for condition in conditions
     ]
     return Table("orders", "Score of the worst task at the end, order by order", ("method", *orders), tuple(lines))
+
+
+def differences(analysis: Analysis) -> Table:
+    """What the text compares: one method minus another, on the same seeds and orders."""
+    columns = {
+        "mean over tasks": Metrics.average_performance,
+        "avg BWT": Metrics.average_backward_transfer,
+        "Int": Metrics.later_interference,
+    }
+    lines = [
+        (
+            f"{one} − {other}",
+            *(with_interval(analysis.gather(one, m) - analysis.gather(other, m), 2) for m in columns.values()),
+        )
+        for one, other in COMPARED
+        if analysis.finished(one) and analysis.finished(other)
+    ]
+    caption = "Differences between methods: mean over seeds, and its 95 % interval (Student's t over seeds)"
+    return Table("differences", caption, ("method", *columns), tuple(lines))
 
 
 def against_itself(analysis: Analysis, condition: str) -> Table:
@@ -306,6 +338,7 @@ def parts(found: dict[str, Analysis | None]) -> dict[str, str]:
         blocks[name] = markdown(comparison(analysis, measures(analysis))) if analysis else "Nothing yet."
     if methods := found["methods"]:
         blocks["orders"] = markdown(by_order(methods))
+        blocks["differences"] = markdown(differences(methods))
         blocks["later"] = markdown(later(methods))
         shown = [condition for condition in ("combined", "tuned") if methods.finished(condition)]
         blocks["itself"] = markdown(*(against_itself(methods, condition) for condition in shown))
