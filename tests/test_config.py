@@ -156,7 +156,7 @@ def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path) -> Non
             "healthy_bonus: the run has no task 'Hoper-v5'; did you mean 'Hopper-v5'",
         ),
         ({"healthy_bonus": {"Hopper-v5": -1.0}}, "healthy_bonus.Hopper-v5: is -1.0"),
-        ({"policy": PolicyConfig(hidden=(9999,))}, r"policy.hidden\[0\]: is 9999"),
+        ({"policy": PolicyConfig(hidden=(99999,))}, r"policy.hidden\[0\]: is 99999"),
         ({"stream": ("CartPole-v1",), "engine": "mujoco"}, "task 'CartPole-v1': no engine can simulate it"),
     ],
 )

@@ -63,6 +63,8 @@ def stop_once(folder: Path, config: Config, numbers: tuple[int, ...], chance: ra
     arguments = ("train", "--config", folder / "c.toml", "--out", folder / "run", "--threads", 2)
     process = evergait(*arguments, env={"EVERGAIT_MARK": mark}, start_new_session=True)
     try:
+        ledgers = (folder / "run").glob  # once one is written, there is something to lose
+        wait_until(lambda: any(ledger.stat().st_size for ledger in ledgers("phases/*/ledger.jsonl")))
         output, seconds = stop(process, numbers, chance)
         assert process.returncode in {128 + number for number in numbers}, output
         assert "run the same command again to go on" in output

@@ -162,7 +162,7 @@ def test_evil_names_run_nothing(browser: Any, opened: Open, tmp_path: Path) -> N
 
 
 def test_single_gait_page_plays(study: Results, opened: Open, tmp_path: Path) -> None:
-    path = play(study.entries[0].run.path, "Hopper-v5", stage=1, output=tmp_path / "gait.html")
+    path = play(study.entries[0].run, "Hopper-v5", stage=1, output=tmp_path / "gait.html")
     page = opened(path, reduced_motion="reduce")
     assert page.locator(".side").count() == 1
     page.locator("#play").click()

@@ -37,7 +37,6 @@ from evergait.core.names import nearest
 from evergait.core.plugins import import_installed, trust
 from evergait.core.table import file_name
 from evergait.tasks import Task, all_orders, parse_stream, parse_task
-from evergait.tasks import trust as trust_task
 
 SHIPPED = importlib.resources.files("evergait") / "studies"
 SINGLE = "single"
@@ -208,10 +207,7 @@ def parse_study(content: bytes, where: str, trusted: bool = False) -> Study:
         study = _from_tables(data, where)
     except EvergaitError as error:
         raise EvergaitError(str(error) if str(error).startswith(f"{where}: ") else f"{where}: {error}") from error
-    if trusted:
-        for task in study.tasks():
-            trust_task(task)
-    check(study)
+    check(study, trusted)
     return study
 
 
@@ -265,7 +261,7 @@ def _with_orders(value: Any, where: str) -> dict[str, Any]:
     return table
 
 
-def check(study: Study) -> None:
+def check(study: Study, trusted: bool = False) -> None:
     """Raise EvergaitError for the first thing that cannot work, at any scale, before any work starts."""
     for scale in ("", *study.scales):
         scaled = study.at_scale(scale)
@@ -277,7 +273,8 @@ def check(study: Study) -> None:
             for stream in scaled.orders(condition):
                 try:
                     config = replace(config, stream=tuple(task.name for task in stream))
-                    config.trust()
+                    if trusted:
+                        config.trust()
                     config.check()
                 except EvergaitError as error:
                     raise EvergaitError(f"{where}: {error}") from error
