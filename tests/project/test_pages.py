@@ -1,6 +1,9 @@
 """What the pages tell people to type works; what they link to is there."""
 
+import doctest
+import importlib
 import os
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -11,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import evergait
 from evergait.cli import parse
 from evergait.studies.base import read_study
 
@@ -109,3 +113,57 @@ def test_links_and_anchors_lead_somewhere(page: str) -> None:
             there = there.with_suffix(".ipynb")
         assert there.exists(), target
         assert not anchor or anchor in anchors(there), target
+
+
+# What the README tells people to type works, as it stands there.
+
+
+README = "../README.md"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("readme")
+
+
+def test_shell_commands_work(folder: Path) -> None:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    assert len(commands(README, "sh")) >= 6
+    for command in commands(README, "sh"):
+        words = shlex.split(command, comments=True)
+        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    assert (folder / "swim.html").exists()
+    assert (folder / "runs/first/report.html").exists()
+
+
+def test_python_example_works(folder: Path) -> None:
+    (example,) = blocks(README, "python")
+    assert len(example.splitlines()) <= 16
+    done = subprocess.run([sys.executable, "-c", example], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", commands(README, "console"))
+def test_long_commands_have_real_flags(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert parse(shlex.split(command, comments=True)[1:])
+
+
+def test_first_screen_has_the_two_commands_and_a_picture() -> None:
+    first = (DOCS / README).read_text()[:1500]
+    assert "make demo" in first
+    assert "make test" in first
+    (picture,) = re.findall(r"!\[[^]]*\]\(([^)]+)\)", first)
+    assert (ROOT / picture).exists()
+
+
+# Examples in docstrings are true.
+
+
+MODULES = [m.name for m in pkgutil.walk_packages(evergait.__path__, "evergait.") if not m.name.endswith("__main__")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from small import tiny_study
-from synthetic import EPISODES, forgetting, make_config, make_study, write_foreign_phase, write_run
+from synthetic import EPISODES, forgetting, make_config, make_paper_study, make_study, write_foreign_phase, write_run
 
+from evergait.analysis import plane
 from evergait.analysis.curves import panel
 from evergait.analysis.plane import plane_data
 from evergait.analysis.ranking import number, percent, standings
@@ -25,7 +26,9 @@ from evergait.live.inside import alive
 from evergait.paper.study import analyse
 from evergait.paper.tables import all_tables
 from evergait.report import html, redo
-from evergait.report.catalogue import Catalogue
+from evergait.report.catalogue import BUDGET, Catalogue
+from evergait.report.encoding import encode
+from evergait.report.gait import Moment, Recorder
 from evergait.store.phases import PhaseStore
 from evergait.studies.folder import load_results
 from evergait.studies.results import Entry, Results
@@ -235,3 +238,38 @@ def test_a_study_without_its_policies_has_all_but_gaits(measured: Results, tmp_p
     text = write_report(results, tmp_path).read_text()
     assert "kept without their policies" in text
     assert plane_data(results) == "It takes policies, and some phases were kept without theirs."
+
+
+# The page of the whole paper, as large as it can get, stays below its limit.
+
+
+LIMIT = 15_000_000
+
+
+@pytest.mark.prove
+def test_the_paper_at_full_size_makes_a_page_below_15_mb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three seeds of 25 runs with 101 evaluations per phase, gaits up to their budget, and a landscape of noise."""
+    noise = np.random.default_rng(1)
+
+    def record(self: Recorder, run: Run, moment: Moment) -> dict[str, Any]:
+        n_channels = len(self.robot.skeleton.geoms) * 4
+        motion = encode(noise.integers(-2000, 2000, (500, n_channels)))
+        score = encode(noise.integers(0, 30, (500, 1)).cumsum(axis=0))
+        told = {"return": 300.0, "steps": 1000, "seconds": 20.0, "ended": "truncated"}
+        return {"motion": motion, "score": score, **told, "id": str(noise.integers(1 << 60)), "episode": 4}
+
+    results = make_paper_study(tmp_path, n_seeds=3)
+    assert len(results.entries) == 3 * 25
+    monkeypatch.setattr(Recorder, "record", record)
+    monkeypatch.setattr(plane, "_landscape", lambda *_: noise.uniform(0, 400, (plane.N_GRID, plane.N_GRID)).tolist())
+    assert isinstance(plane.plane_data(results), dict)
+    path = write_report(results, tmp_path)
+    data = page_data(path.read_text())
+    n_bytes = sum(len(gait["motion"]) + len(gait["score"]) for gait in data["gaits"])
+    size = path.stat().st_size
+    print(f"{size / 1e6:.2f} MB, of which {n_bytes / 1e6:.2f} MB are {len(data['gaits'])} gaits; 25 charts")
+    assert 0.95 * BUDGET < n_bytes <= BUDGET
+    assert len(data["panels"]) == 25
+    assert len(data["panels"][0]["x"]) == 3 * 101
+    assert data["plane"]["values"]
+    assert size + 3_000_000 < LIMIT, "films of robots without a plane may come on top"
