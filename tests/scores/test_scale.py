@@ -21,6 +21,11 @@ def test_a_score_is_right_for_any_sign() -> None:
     assert "R* comes from the test: Cost-v0 -100" in scale.words
 
 
+def test_a_random_policy_that_earns_nothing_makes_no_score_the_papers() -> None:
+    scale = choose_scale(["Sparse-v0"], {"Sparse-v0": 0.0}, [("the test", {"Sparse-v0": 1.0})])
+    assert "0 is a random policy" in scale.meaning
+
+
 def test_sources_are_asked_in_order_and_never_mixed() -> None:
     ledgers = [ledger("Hopper-v5", [20.0, 900.0], [10.0, 30.0]), ledger("Made-v0", [0.0, 5.0], [0.0])]
     own = ("single-task phases", {"Hopper-v5": 1000.0, "Made-v0": 8.0})

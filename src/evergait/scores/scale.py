@@ -59,7 +59,7 @@ class Scale:
         """What a value is, in a sentence."""
         if not self.is_share:
             return "Values are plain returns."
-        if any(self.zero.values()):
+        if self.name == "score":
             return "The score is (return − random) / (R* − random): 0 is a random policy, 1 is R*."
         return "R̂ is return / R*, as in the paper."
 
