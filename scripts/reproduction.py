@@ -209,9 +209,11 @@ def distance(metrics: Metrics) -> float:
 
 def nearer() -> str:
     """The two readings at full scale, condition by condition, by their distance to the paper."""
-    if not is_study(AUTHORS):
+    entries = load_results(AUTHORS).entries if is_study(AUTHORS) else ()
+    trained = {e.condition for e in entries if e.order == ORDER and len(e.run.phases) == len(e.run.config.stages())}
+    if not trained >= set(CONDITIONS):
         command = "evergait study run authors --scale full --only 'H>S>W' --out results/authors"
-        return f"The authors' reading is not trained yet: `{command}`."
+        return f"The authors' reading is not trained to the end of this order yet: `{command}`."
     found: dict[str, list[float]] = {}
     for folder in (STUDY, AUTHORS):
         analysis = analyse(load_results(folder))
