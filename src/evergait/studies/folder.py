@@ -49,6 +49,15 @@ class StoredCell:
         """What tells cells apart."""
         return self.condition, tuple(self.config["stream"]), self.seed
 
+    @property
+    def tasks(self) -> list[str]:
+        """All tasks that it names."""
+        return list(dict.fromkeys(str(name) for key in ("stream", "tasks") for name in self.config.get(key, ())))
+
+    def settings(self) -> Config:
+        """Its settings, checked."""
+        return config_from_data(self.config, "its config")
+
 
 def stored(cell: Cell) -> StoredCell:
     """A cell as it will be written."""

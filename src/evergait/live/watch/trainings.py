@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from evergait.config import Config, config_from_data, read_config
+from evergait.config import read_config
 from evergait.core.data import to_data
 from evergait.core.errors import EvergaitError
 from evergait.core.files import read_json
@@ -18,32 +17,12 @@ DEPTH = 3
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One run: what it is called, its settings, and its phases by hash."""
-
-    condition: str
-    order: str
-    seed: int
-    config: dict[str, Any]
-    phases: tuple[str, ...]
-
-    @property
-    def tasks(self) -> list[str]:
-        """All tasks that it names."""
-        return list(dict.fromkeys(str(name) for key in ("stream", "tasks") for name in self.config.get(key, ())))
-
-    def settings(self) -> Config:
-        """Its settings, checked."""
-        return config_from_data(self.config, "its config")
-
-
-@dataclass(frozen=True)
 class Training:
     """A run's or a study's folder."""
 
     path: Path
     title: str
-    cells: tuple[Cell, ...]
+    cells: tuple[StoredCell, ...]
     store: PhaseStore
 
     @property
@@ -74,11 +53,7 @@ def _find(folder: Path, depth: int) -> Iterator[Training]:
 
 def _study(folder: Path) -> Training:
     head, cells = read_cells(folder)
-    return Training(folder, head["title"], tuple(map(_cell, cells)), PhaseStore.inside(folder))
-
-
-def _cell(cell: StoredCell) -> Cell:
-    return Cell(cell.condition, cell.order, cell.seed, cell.config, cell.phases)
+    return Training(folder, head["title"], tuple(cells), PhaseStore.inside(folder))
 
 
 def _run(folder: Path) -> Training:
@@ -87,7 +62,8 @@ def _run(folder: Path) -> Training:
     if not isinstance(names, list) or not isinstance(store, str):
         raise EvergaitError(f"{folder / 'run.json'}: must have a list `phases` and a text `store`")
     config = read_config(folder / "config.toml")
-    cell = Cell(config.method.name, order_name(config.stream), config.seed, to_data(config), tuple(map(str, names)))
+    order, phases = order_name(config.stream), tuple(map(str, names))
+    cell = StoredCell(config.method.name, order, config.seed, to_data(config), phases)
     if store != "phases":  # a page for a whole folder of trainings asks nobody whether it may look elsewhere
         raise EvergaitError(f"{folder / 'run.json'}: its phases are in {store!r}, outside its folder")
     return Training(folder, folder.name, (cell,), PhaseStore.inside(folder))
