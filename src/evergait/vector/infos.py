@@ -3,6 +3,7 @@
 As in engines/mujoco/tasks.py, each repeats the arithmetic of `gymnasium/envs/mujoco/*_v5.py`.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from evergait.engines.mujoco.tasks import norms, scalar_squares, sums_of_squares
 from evergait.vector.robots import Columns
 
 
-class Infos:
+class Infos(ABC):
     """Infos of one task; a subclass says which."""
 
     extra: ClassVar[tuple[str, ...]] = ()
@@ -49,9 +50,9 @@ class Infos:
         self._before[:] = place
         self.step_columns = {**self.reset_columns(), **self.tell(speed, actions)}
 
+    @abstractmethod
     def tell(self, speed: Float64, actions: Float32) -> dict[str, Array]:
         """What a step tells beside what a reset tells."""
-        raise NotImplementedError
 
     def _survive(self) -> Float64:
         return np.asarray(self.rules.healthy(self.at) * self.rules.healthy_reward, np.float64)
