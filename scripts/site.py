@@ -1,4 +1,4 @@
-"""The site's pages: those in docs/, those made from docstrings, commands and notebooks, and links that hold there.
+"""The site's pages: those in docs/, those made from docstrings, commands, notebooks and ledgers; links that hold there.
 
 `python scripts/site.py` writes build/docs; `make docs` then builds build/site from it.
 """
@@ -14,8 +14,17 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import evergait
+from evergait.analysis.curves import panel, series
+from evergait.analysis.study import Analysis
 from evergait.cli import main as cli
+from evergait.core.names import short
+from evergait.figures.curves import draw_switches
+from evergait.figures.style import Picture, legend_below, panels, task_colours
+from evergait.paper.study import analyse
+from evergait.studies.folder import load_results
 
 ROOT = Path(__file__).parents[1]
 DOCS, PAGES = ROOT / "docs", ROOT / "build" / "docs"
@@ -37,10 +46,63 @@ def write_pages() -> None:
             report.rename(report.with_suffix(".report.html"))
     for page in PAGES.rglob("*.md"):
         page.write_text(lead_outside(page.read_text(), page.relative_to(PAGES).parent))
+    write_methods(ROOT / "results" / "methods")
     (PAGES / "api.md").write_text(api())
     (PAGES / "commands.md").write_text(commands())
     for notebook in sorted(PAGES.glob("notebooks/*.ipynb")):
         notebook.with_suffix(".md").write_text(notebook_page(json.loads(notebook.read_text()), notebook.name))
+
+
+def write_methods(study: Path) -> None:
+    """A page for every method, with its curve; the source has them all on one."""
+    index, analysis = PAGES / "methods" / "index.md", analyse(load_results(study))
+    overview, sections = method_sections(index.read_text())
+    index.write_text(overview)
+    for name, text in sections.items():
+        if drawn := method_curve(analysis, name):
+            (PAGES / "methods" / f"{name}.svg").write_bytes(drawn.svg())
+            text += f"\n![Scores over the stream, naive and {name}]({name}.svg)\n\n{drawn.caption}\n"
+        (PAGES / "methods" / f"{name}.md").write_text(text)
+
+
+def method_sections(text: str) -> tuple[str, dict[str, str]]:
+    """The page of all methods as an overview and a page for each, by the name that its table has."""
+    overview, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
+    names = {anchor: name for name, anchor in re.findall(r"^\| \[(\w+)\]\(#([\w-]+)\)", overview, re.MULTILINE)}
+    pages = {names[re.sub(r"\W+", "-", s.partition("\n")[0].lower())]: f"# {s.rstrip()}\n" for s in sections}
+    return re.sub(r"^(\| \[(\w+)\])\(#[\w-]+\)", r"\1(\2.md)", overview, flags=re.MULTILINE), pages
+
+
+def method_curve(analysis: Analysis, name: str) -> Picture | None:
+    """Scores of every task over one order, without protection and with a method; None if the study has it not."""
+    groups = {group.condition: group for group in reversed(analysis.streams)}  # the first order
+    if name not in groups:
+        return None
+    shown = [groups[condition] for condition in dict.fromkeys(("naive", name))]
+    figure, axes = panels(1, len(shown))
+    bounds = []
+    for at, group in zip(axes, shown, strict=True):
+        curves, colours = panel(group), task_colours(group.tasks)
+        draw_switches(at, curves)
+        for task in dict.fromkeys(task for learning in group.learning for task in learning):
+            seeds = [series(metrics, task, "score") for metrics in group.metrics]
+            for one in seeds:
+                at.plot(curves.x, one, color=colours[task], linewidth=0.4, alpha=0.6)
+            at.plot(curves.x, np.mean(seeds, axis=0), color=colours[task], label=short(task))
+        at.set_title(group.condition)
+        at.set_ylabel("score")
+        bounds.append(at.get_ylim())
+    for at in axes:
+        at.set_ylim(min(low for low, _ in bounds), max(high for _, high in bounds))
+    legend_below(figure, axes[0])
+    older = "; ".join(analysis.results.outdated)
+    caption = (
+        f"{shown[0].order}: the score on every task (0 is a random policy, 1 the best that learnt the task alone), in "
+        f"bold the mean over {len(shown[0].entries)} seeds; dashed lines are task switches. From the study "
+        f"`{analysis.results.path.name}` in results/"
+        + (f", trained with an older version of a part ({older})." if older else ".")
+    )
+    return Picture(name, caption, figure)
 
 
 def lead_outside(text: str, folder: Path) -> str:

@@ -5,13 +5,18 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
+from evergait.methods import Method
+
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
+METHODS = {name for name, member in Method.members.items() if member.__module__.startswith("evergait.methods.")}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -22,6 +27,13 @@ def load(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@cache
+def studies() -> dict[str, Any]:
+    """Those of the page of methods, read once."""
+    page = load("methods")
+    return {name: page.load(name) for name in page.STUDIES}
 
 
 @pytest.fixture(autouse=True)
@@ -48,8 +60,34 @@ def test_an_edited_part_is_noticed() -> None:
 
 def test_the_page_of_methods_says_what_the_ledgers_say() -> None:
     page, text = load("methods"), (ROOT / "docs" / "methods.md").read_text()
-    for name, block in page.parts({name: page.load(name) for name in page.STUDIES}).items():
+    for name, block in page.parts(studies()).items():
         assert page.filled(text, name, block) == text, name
+
+
+def test_every_method_has_a_page_with_formula_use_and_source() -> None:
+    overview, pages = load("site").method_sections((ROOT / "docs/methods/index.md").read_text())
+    assert set(pages) == METHODS
+    for name, text in pages.items():
+        assert f"[{name}]({name}.md)" in overview
+        assert f"--method {name}" in text or f"--method replay+{name}" in text
+        assert all(f"**{part}**" in text for part in ("Formula.", "When to use it.", "Source.")), name
+
+
+def test_curves_on_the_methods_pages_are_what_the_ledgers_say() -> None:
+    site, analysis = load("site"), studies()["methods"]
+    without = [name for name in METHODS if name not in analysis.results.conditions]
+    assert without == ["interval"]  # its page says so
+    assert site.method_curve(analysis, "interval") is None
+    for name in sorted(METHODS - {*without}):
+        picture = site.method_curve(analysis, name)
+        bold = {str(line.get_label()): line for line in picture.figure.axes[-1].lines if line.get_label()[0] != "_"}
+        assert set(bold) == {"Hopper", "Swimmer", "Walker2d"}
+        for task, line in bold.items():
+            runs = [entry for entry in analysis.finished(name) if entry.order == "Hopper > Swimmer > Walker2d"]
+            ends = [analysis.metrics(entry).curve(f"{task}-v5", -1)[-1] for entry in runs]
+            assert line.get_ydata()[-1] == pytest.approx(sum(ends) / len(ends)), f"{name} on {task}"
+        assert all(older in picture.caption for older in analysis.results.outdated)
+    assert b"<svg" in picture.svg()
 
 
 def test_the_reproduction_and_the_readme_say_what_the_ledgers_say() -> None:

@@ -16,6 +16,7 @@ import pytest
 
 import evergait
 from evergait.cli import parse
+from evergait.methods import Method
 from evergait.studies.base import read_study
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +43,8 @@ def navigation() -> set[str]:
 
 def test_every_page_is_in_the_navigation() -> None:
     notebooks = {f"notebooks/{path.stem}.md" for path in (DOCS / "notebooks").glob("*.ipynb")}
-    assert navigation() == {*PAGES, *GENERATED, *notebooks}
+    methods = {f"methods/{name}.md" for name, member in Method.members.items() if "evergait." in member.__module__}
+    assert navigation() == {*PAGES, *GENERATED, *notebooks, *methods}
 
 
 @pytest.mark.parametrize("page", PAGES)

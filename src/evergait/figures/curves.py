@@ -20,6 +20,11 @@ def draw_panel(axes: Axes, drawn: Panel, measure: str) -> None:
         if task in drawn.lines[measure]:
             draw_band(axes, drawn.x, drawn.lines[measure][task], colours[task])
         axes.plot([], [], color=colours[task], label=short(task))
+    draw_switches(axes, drawn)
+
+
+def draw_switches(axes: Axes, drawn: Panel) -> None:
+    """Dashed lines where tasks change, and the axis of time."""
     for stretch in drawn.stretches[1:]:
         axes.axvline(stretch.start, color="0.4", linestyle="--", linewidth=0.8)
     axes.set_xlim(0, drawn.stretches[-1].end)
