@@ -37,7 +37,8 @@ def main() -> None:
         rate = steps / (time.perf_counter() - started)
         print(f"generation {generation}: best {returns.max():.1f}, mean {returns.mean():.1f}, {rate:,.0f} steps/s")
     final = vector.rollout(arguments.task, network, mean[np.newaxis], list(range(10)), threads=arguments.threads)
-    print(f"mean policy: {final.returns.mean():.1f} over 10 episodes")
+    seconds = time.perf_counter() - started
+    print(f"{steps} steps, {seconds:.1f} s: mean return {final.returns.mean():.1f} of the mean policy")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 A gait is told by how far each thigh swings. Needs `pip install ribs`.
 
-python examples/vector_map_elites.py [--iterations 300] [--batch 200] [--threads 2] [--picture gaits.png]
+python examples/vector_map_elites.py [--iterations 300] [--batch 200] [--threads 2] [--seed 1] [--picture gaits.png]
 """
 
 import argparse
+import time
 
 import matplotlib as mpl
 import numpy as np
@@ -36,25 +37,27 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=300)
     parser.add_argument("--batch", type=int, default=200)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--picture", default="gaits.png")
     arguments = parser.parse_args()
 
     network = vector.policy(TASK)
     start = np.zeros(vector.n_parameters(network))
-    archive = GridArchive(solution_dim=len(start), dims=(40, 40), ranges=[(0, 0.8)] * 2, seed=1)
+    archive = GridArchive(solution_dim=len(start), dims=(40, 40), ranges=[(0, 0.8)] * 2, seed=arguments.seed)
     emitters = [
         EvolutionStrategyEmitter(archive, x0=start, sigma0=0.3, batch_size=arguments.batch // 4, seed=seed)
-        for seed in range(4)
+        for seed in range(4 * arguments.seed, 4 * arguments.seed + 4)
     ]
-    scheduler = Scheduler(archive, emitters)
+    scheduler, steps, started = Scheduler(archive, emitters), 0, time.perf_counter()
     for iteration in range(arguments.iterations):
         outcome = vector.rollout(
             TASK, network, scheduler.ask(), [iteration], horizon=300, threads=arguments.threads, trajectories=True
         )
         scheduler.tell(np.nan_to_num(outcome.returns[:, 0], nan=-1000.0), np.nan_to_num(swing(outcome)))
+        steps += int(outcome.lengths.sum())
         if iteration % 20 == 0 or iteration == arguments.iterations - 1:
-            stats = archive.stats
-            print(f"iteration {iteration}: {stats.num_elites} gaits, best return in 300 steps {stats.obj_max:.0f}")
+            seconds, found = time.perf_counter() - started, archive.stats
+            print(f"{steps} steps, {seconds:.1f} s: {found.num_elites} gaits, best return {found.obj_max:.1f}")
     grid = np.full((40, 40), np.nan)
     found = archive.data()
     grid.flat[found["index"]] = found["objective"]

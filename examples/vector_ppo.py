@@ -1,6 +1,6 @@
 """PPO in one file, in the manner of CleanRL, on evergait's robots or on Gymnasium's own. Needs `pip install torch`.
 
-python examples/vector_ppo.py [--task Walker2d-v5] [--steps 1000000] [--envs 64] [--gymnasium]
+python examples/vector_ppo.py [--task Walker2d-v5] [--steps 1000000] [--envs 64] [--seed 1] [--gymnasium]
 """
 
 import argparse
@@ -16,7 +16,6 @@ import evergait.vector  # noqa: F401 - registers evergait/...
 
 
 def network(n_in: int, n_out: int, last: float) -> nn.Sequential:
-    """Two hidden layers."""
     layers = [nn.Linear(n_in, 64), nn.Linear(64, 64), nn.Linear(64, n_out)]
     for layer, gain in zip(layers, (2**0.5, 2**0.5, last), strict=True):
         nn.init.orthogonal_(layer.weight, gain), nn.init.zeros_(layer.bias)
@@ -29,9 +28,10 @@ def main() -> None:
     parser.add_argument("--task", default="Walker2d-v5")
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--envs", type=int, default=64)
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--gymnasium", action="store_true", help="Gymnasium's environments, for comparison")
     args = parser.parse_args()
-    torch.manual_seed(1), torch.set_num_threads(1)  # the networks are small
+    torch.manual_seed(args.seed), torch.set_num_threads(1)  # the networks are small
     name = args.task if args.gymnasium else f"evergait/{args.task}"
     env = wrappers.RecordEpisodeStatistics(gymnasium.make_vec(name, args.envs), buffer_length=100)
     returns, n_in, n_out = env.return_queue, env.single_observation_space.shape[0], env.single_action_space.shape[0]
@@ -40,7 +40,7 @@ def main() -> None:
     parameters = [*actor.parameters(), *critic.parameters(), log_std]
     optimizer = torch.optim.Adam(parameters, lr=3e-4, eps=1e-5)
     length, gamma, lam = 2048 // args.envs or 1, 0.99, 0.95
-    seen, over = torch.tensor(env.reset(seed=1)[0], dtype=torch.float32), torch.zeros(args.envs)
+    seen, over = torch.tensor(env.reset(seed=args.seed)[0], dtype=torch.float32), torch.zeros(args.envs)
     started, n_updates = time.perf_counter(), max(1, args.steps // (length * args.envs))
     for update in range(n_updates):
         batch = []
@@ -73,7 +73,7 @@ def main() -> None:
                 optimizer.step()
         if update % 10 == 0 or update == n_updates - 1:
             steps, seconds = (update + 1) * length * args.envs, time.perf_counter() - started
-            print(f"{steps} steps, {seconds:.0f} s: mean return {np.mean(returns or [0]):.0f}", flush=True)
+            print(f"{steps} steps, {seconds:.1f} s: mean return {np.mean(returns or [0]):.1f}", flush=True)
 
 
 if __name__ == "__main__":

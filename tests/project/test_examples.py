@@ -167,20 +167,40 @@ def test_cem_improves(tmp_path: Path) -> None:
         "vector_cem.py", "--task", "InvertedPendulum-v5", "--generations", "8", "--population", "64", folder=tmp_path
     )
     assert "generation 7" in out
-    assert float(out.split("mean policy: ")[1].split()[0]) > 200
+    assert float(out.split("mean return ")[1].split()[0]) > 200
 
 
-@pytest.mark.skipif(importlib.util.find_spec("ribs") is None, reason="pyribs is the example's own dependency, not ours")
+def needs(module: str) -> pytest.MarkDecorator:
+    """What an example brings along; we do not: torch alone would be gigabytes for everyone who runs the tests."""
+    is_here = importlib.util.find_spec(module) is not None
+    return pytest.mark.skipif(not is_here, reason=f"{module} is the example's own dependency, not ours")
+
+
+@needs("ribs")
 def test_map_elites_draws_a_map(tmp_path: Path) -> None:
     out = run("vector_map_elites.py", "--iterations", "3", "--batch", "24", folder=tmp_path)
     assert "gaits" in out
     assert (tmp_path / "gaits.png").exists()
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is the example's own dependency, not ours")
-def test_ppo_runs_on_both_kinds_of_environments(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("vector_ppo.py", marks=needs("torch")),
+        pytest.param("vector_sb3.py", marks=needs("stable_baselines3")),
+    ],
+)
+def test_ppo_runs_on_both_kinds_of_environments(name: str, tmp_path: Path) -> None:
     small = ("--task", "InvertedPendulum-v5", "--steps", "4096", "--envs", "8")
     for where in ((), ("--gymnasium",)):
-        out = run("vector_ppo.py", *small, *where, folder=tmp_path)
+        out = run(name, *small, *where, folder=tmp_path)
         assert "4096 steps" in out
         assert float(out.rsplit("mean return ", 1)[1]) > 5
+
+
+@needs("evotorch")
+def test_pgpe_improves(tmp_path: Path) -> None:
+    small = ("--task", "InvertedPendulum-v5", "--generations", "30", "--population", "64")
+    out = run("vector_evotorch.py", *small, folder=tmp_path)
+    first, last = (float(part.split()[0]) for part in (out.split("mean return ")[1], out.split("mean return ")[-1]))
+    assert last > first + 20

@@ -5,6 +5,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.utils import seeding
+from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import vector as wrappers
 
@@ -15,6 +17,7 @@ from evergait.engines.acting import Acting
 from evergait.engines.mujoco.tasks import RULES
 from evergait.tasks import VARIANTS
 from evergait.vector import Variant, VectorEnvironment, make
+from evergait.vector.generators import Generators, normal_table
 
 
 def play(env: VectorEnvironment, n_steps: int, seed: int | None = 5) -> list[Array]:
@@ -44,6 +47,53 @@ def test_gymnasium_finds_ours_by_its_id(identifier: str) -> None:
     assert env.observation_space.contains(observations)
     assert observations.shape == (3, *single.shape)
     assert env.observation_space.contains(env.step(env.action_space.sample())[0])
+
+
+class One(gymnasium.Env[Array, Array]):
+    """One environment of ours as a single one, for Gymnasium's own checker."""
+
+    def __init__(self, identifier: str) -> None:
+        self.env = make(identifier, 1)
+        self.observation_space, self.action_space = self.env.single_observation_space, self.env.single_action_space
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Array, dict[str, Any]]:
+        super().reset(seed=seed)
+        observations, infos = self.env.reset(seed=seed, options=options)
+        self.np_random = self.env.np_random[0]
+        return observations[0], {name: values[0] for name, values in infos.items()}
+
+    def step(self, action: Array) -> Any:
+        observations, rewards, terminated, truncated, infos = self.env.step(action[np.newaxis])
+        told = {name: values[0] for name, values in infos.items()}
+        return observations[0], float(rewards[0]), bool(terminated[0]), bool(truncated[0]), told
+
+
+@pytest.mark.parametrize("identifier", sorted(RULES))
+@pytest.mark.filterwarnings("ignore:.*(infinity|symmetric|spec).*")
+def test_gymnasiums_checker_finds_nothing(identifier: str) -> None:
+    check_env(One(identifier), skip_render_check=True)
+
+
+def test_what_gymnasiums_own_tests_ask_of_vector_environments() -> None:
+    env = make("Hopper-v5", 4, autoreset_mode="Disabled")
+    assert len(set(env.np_random_seed)) == 4
+    env.reset(seed=42)
+    assert env.np_random_seed == (42, 43, 44, 45)
+    env.reset(seed=None)
+    assert env.np_random_seed == (42, 43, 44, 45)
+    actions = env.action_space.sample()
+    assert [len(part) for part in env.step(actions)[:4]] == [4] * 4
+    for wrong in (actions[:3], np.concatenate([actions, actions[:1]]), 0):
+        with pytest.raises(ValueError, match="actions: their shape is"):
+            env.step(wrong)  # type: ignore[arg-type]
+    for mask in ([True], [True] * 5, [[True] * 4], [1, 1, 0, 0], [1.0, 1.0, 0.0, 0.0]):
+        with pytest.raises(ValueError, match="must be an array of bool"):
+            env.reset(options={"reset_mask": np.array(mask)})
+    with pytest.raises(ValueError, match="is False everywhere"):
+        env.reset(options={"reset_mask": np.zeros(4, bool)})
+    for seed in (1.5, -1, [1, 2, -3, 4], "abc", [0, 1]):
+        with pytest.raises(ValueError, match="seed: "):
+            env.reset(seed=seed)  # type: ignore[arg-type]
 
 
 def test_wrappers_of_gymnasium_work() -> None:
@@ -127,6 +177,22 @@ def test_states_are_come_back_to() -> None:
         assert equal(future, play(env, 20, seed=None)), identifier
 
 
+def test_a_planner_looks_ahead_from_one_state_in_many_environments() -> None:
+    for identifier in ("Walker2d-v5", "Ant-v5"):
+        env, ahead = make(identifier, 3), make(identifier, 5)
+        play(env, 10)
+        ahead.set_state(env.get_state().take([2] * 5))
+        actions = env.action_space.sample()
+        plans = np.stack([actions[2]] * 5)
+        plans[1] = 0.0
+        seen, rewards, *_ = ahead.step(plans)
+        right, right_rewards, *_ = env.step(actions)
+        for row in (0, 2, 3, 4):
+            assert (seen[row] == right[2]).all()
+            assert rewards[row] == right_rewards[2]
+        assert (seen[1] != right[2]).any()
+
+
 def test_each_environment_has_a_variant_of_its_own() -> None:
     variants = [Variant(), *VARIANTS.values()] * 3
     mixed = play(make("Walker2d-v5", len(variants), variants=variants), 40)
@@ -147,6 +213,16 @@ def test_variants_change_in_the_middle_of_an_episode() -> None:
     assert changed.tolist() == [False, True, False, False, True, False]
     env.set_variant(np.ones(6, bool), [Variant(friction=f) for f in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)])
     assert len(set(env.variants)) == 6
+    env.set_variant(0, moon)
+    assert env.variants[0] == moon
+    assert set(make("Hopper-v5", 3, variants=moon).variants) == {moon}
+    for which, variant, message in (
+        ([6], moon, "which: "),
+        ([0], "moon", "must be a Variant"),
+        ([0], [moon] * 2, "for 1"),
+    ):
+        with pytest.raises(EvergaitError, match=message):
+            env.set_variant(which, variant)  # type: ignore[arg-type]
 
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
@@ -158,6 +234,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "variants": ({"num_envs": 2, "variants": [Variant()]}, "there are 1 for 2"),
     "option": ({"gait": 3}, "does not take these options"),
     "mixed": ({"id": "Ant-v5", "num_envs": 2, "variants": [Variant(), Variant(mass=2.0)]}, "one variant for all"),
+    "picture": ({"render_mode": "rgb_array"}, "draws no pictures"),
     "option of ant": ({"id": "Ant-v5", "engine": "mujoco", "healthy_reward": 2.0}, "takes no options"),
 }
 
@@ -215,3 +292,50 @@ def test_a_robot_that_diverges_ends_where_it_was_last_seen() -> None:
     observations, *_, infos = env.step(env.action_space.sample())
     assert np.isfinite(observations).all()
     assert "diverged" not in infos
+
+
+# Native draws are NumPy's, number by number.
+
+
+def test_the_ziggurat_is_numpys() -> None:
+    width, bound = normal_table()
+    words = np.random.PCG64(5).random_raw(200_000)
+    normals = np.random.Generator(np.random.PCG64(5))
+    layer, steps = words & np.uint64(0xFF), words >> np.uint64(9) & np.uint64(2**52 - 1)
+    mine = steps * width[layer] * np.where(words >> np.uint64(8) & np.uint64(1), -1.0, 1.0)
+    taken = steps < bound[layer]
+    first_refused = int(np.argmin(taken))
+    assert 0.98 < taken.mean() < 0.999
+    assert first_refused > 5
+    # Up to the first that only NumPy can draw, each word is one normal; from then on they are out of step.
+    assert (normals.standard_normal(first_refused) == mine[:first_refused]).all()
+    for row in np.flatnonzero(taken)[:3000]:
+        bits = np.random.PCG64(5)
+        bits.advance(int(row))
+        assert np.random.Generator(bits).standard_normal() == mine[row]
+
+
+def test_generators_go_on_where_they_stood() -> None:
+    ours, right = Generators(2), seeding.np_random(9)[0]
+    ours.seed(1, 9)
+    for _ in range(3):
+        generator = ours.get(1)
+        assert generator.uniform(size=4).tolist() == right.uniform(size=4).tolist()
+        ours.put(1, generator)
+    before = ours.words.copy()
+    ours.seed(1, None)
+    assert (ours.words == before).all()
+
+
+def test_thousands_of_resets_draw_what_gymnasium_draws() -> None:
+    for identifier in ("HalfCheetah-v5", "InvertedDoublePendulum-v5", "Hopper-v5"):
+        env = make(identifier, 3)
+        env.reset(seed=4)
+        source = env.robots.source  # type: ignore[attr-defined]
+        generators = [seeding.np_random(4 + i)[0] for i in range(3)]
+        for _ in range(300):
+            for i, generator in enumerate(generators):
+                qpos, qvel = source.draw(env.variants[i], generator)
+                assert env.robots.arrays.position[i].tolist() == qpos.tolist()  # type: ignore[attr-defined]
+                assert env.robots.arrays.velocity[i].tolist() == qvel.tolist()  # type: ignore[attr-defined]
+            env.reset()

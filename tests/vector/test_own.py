@@ -95,3 +95,7 @@ def test_rollouts_are_episodes_of_each_policy() -> None:
             rollout("Hopper-v5", network, thetas, seeds)
     with pytest.raises(EvergaitError, match="Ant-v5 is not one of"):
         rollout("Ant-v5", network, thetas, [1])
+    with pytest.raises(EvergaitError, match="threads: is 0"):
+        rollout("Hopper-v5", network, thetas, [1], threads=0)
+    with pytest.raises(EvergaitError, match="network: sees 11 numbers; Walker2d-v5 shows 17"):
+        rollout("Walker2d-v5", network, thetas, 1)

@@ -27,6 +27,17 @@ class State:
     over: Bool
     variants: tuple[Variant, ...]
 
+    def take(self, rows: Array | Sequence[int]) -> "State":
+        """Some environments of it, in any order and as often as wanted, for an environment of as many."""
+        which = np.asarray(rows)
+        robots = {name: values[which] for name, values in self.robots.items()}
+        variants = tuple(self.variants[row] for row in np.arange(len(self.variants))[which].tolist())
+        return State(robots, self.observations[which], self.over[which], variants)
+
+
+class RefusedError(EvergaitError, ValueError):
+    """A mistake in what was given to an environment; Gymnasium's own raise ValueError."""
+
 
 class VectorEnvironment(VectorEnv[Array, Array, Array]):
     """`num_envs` robots, each equal to an environment of Gymnasium's own."""
@@ -59,12 +70,15 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
 
     @property
     def np_random_seed(self) -> tuple[int | None, ...]:  # type: ignore[override]
-        """What each environment's generator was seeded with."""
+        """What each environment's generator was seeded with; from the system's entropy if by nobody yet."""
+        for row in range(self.num_envs):
+            self.robots.generators.seed(row, None)
         return tuple(self.robots.generators.seeds)
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """Copies of the generators that resets draw from."""
+        assert None not in self.np_random_seed  # noqa: S101 - asking seeds them
         return tuple(self.robots.generators.get(i) for i in range(self.num_envs))
 
     def reset(
@@ -84,15 +98,15 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
         """One step of every environment; those that ended begin anew as the autoreset mode says."""
         robots, begun = self.robots, self._over
         if not self._is_ready:
-            raise EvergaitError("step: the environments have not begun; call reset first")
+            raise RefusedError("step: the environments have not begun; call reset first")
         acting = np.ascontiguousarray(actions, np.float32)
         if acting.shape != self.action_space.shape:
-            raise EvergaitError(f"actions: their shape is {acting.shape}; it must be {self.action_space.shape}")
+            raise RefusedError(f"actions: their shape is {acting.shape}; it must be {self.action_space.shape}")
         final: Infos = {}
         ended = bool(begun.any())
         if self.autoreset_mode == AutoresetMode.DISABLED and ended:
             rows = np.flatnonzero(begun)[:5].tolist()
-            raise EvergaitError(f"step: environments {rows} have ended; reset them with options={{'reset_mask': ...}}")
+            raise RefusedError(f"step: environments {rows} have ended; reset them with options={{'reset_mask': ...}}")
         robots.step(acting, ~begun if ended else everybody(self.num_envs))
         if self.autoreset_mode == AutoresetMode.NEXT_STEP and ended:
             robots.begin(begun)
@@ -112,14 +126,19 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
         given = (self._given(x) for x in (robots.observations, robots.rewards, robots.terminated, robots.truncated))
         return *given, infos  # type: ignore[return-value]
 
-    def set_variant(self, which: Array | Sequence[int], variant: Variant | Sequence[Variant]) -> None:
+    def set_variant(self, which: Array | Sequence[int] | int, variant: Variant | Sequence[Variant]) -> None:
         """Change the bodies of some environments, named by a mask or by indices, in the middle of their episodes."""
-        rows = np.arange(self.num_envs)[np.asarray(which)].tolist()
-        new = [variant] * len(rows) if isinstance(variant, Variant) else list(variant)
+        try:
+            rows = np.atleast_1d(np.arange(self.num_envs)[np.asarray(which)]).tolist()
+        except IndexError as error:
+            raise RefusedError(
+                f"which: {error}; it must be a mask or indices of {self.num_envs} environments"
+            ) from None
+        new: list[Any] = [variant] * len(rows) if isinstance(variant, Variant) else list(variant)
+        if wrong := [one for one in new if not isinstance(one, Variant)]:
+            raise RefusedError(f"variant: is {wrong[0]!r}; it must be a Variant, such as Variant(gravity=0.5)")
         if len(new) != len(rows):
-            raise EvergaitError(
-                f"variant: there are {len(new)} for {len(rows)} environments; give one, or one for each"
-            )
+            raise RefusedError(f"variant: there are {len(new)} for {len(rows)} environments; give one, or one for each")
         variants = list(self.robots.variants)
         for row, one in zip(rows, new, strict=True):
             variants[row] = one
@@ -134,7 +153,7 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
         """Go back to a state of this environment, or of one that was made alike."""
         if state.observations.shape != self.robots.observations.shape:
             shape = self.robots.observations.shape
-            raise EvergaitError(f"state: its observations are {state.observations.shape}; they must be {shape}")
+            raise RefusedError(f"state: its observations are {state.observations.shape}; they must be {shape}")
         if state.variants != self.variants:
             self.robots.set_variants(state.variants)
         self.robots.load(state.robots)
@@ -154,9 +173,16 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
         if seed is None:
             return [None] * self.num_envs
         if isinstance(seed, int | np.integer):
-            return [int(seed) + i for i in range(self.num_envs)]
+            seed = [int(seed) + i for i in range(self.num_envs)]
+        if not isinstance(seed, Sequence | np.ndarray):
+            raise RefusedError(
+                f"seed: is {seed!r}; it must be a whole number, None, or one of these for each environment"
+            )
         if len(seed) != self.num_envs:
-            raise EvergaitError(f"seed: there are {len(seed)} for {self.num_envs} environments; give one for each")
+            raise RefusedError(f"seed: there are {len(seed)} for {self.num_envs} environments; give one for each")
+        for one in seed:
+            if one is not None and (one != int(one) or one < 0):
+                raise RefusedError(f"seed: is {one!r}; it must be a whole number of at least 0, or None")
         return [None if one is None else int(one) for one in seed]
 
     def _reset_mask(self, options: dict[str, Any] | None) -> Bool:
@@ -165,9 +191,9 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
         mask = options["reset_mask"]
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
             is_ = f"{mask.dtype} {mask.shape}" if isinstance(mask, np.ndarray) else type(mask).__name__
-            raise EvergaitError(f"options['reset_mask']: is {is_}; it must be an array of bool, ({self.num_envs},)")
+            raise RefusedError(f"options['reset_mask']: is {is_}; it must be an array of bool, ({self.num_envs},)")
         if not mask.any():
-            raise EvergaitError("options['reset_mask']: is False everywhere; it must name an environment")
+            raise RefusedError("options['reset_mask']: is False everywhere; it must name an environment")
         return np.ascontiguousarray(mask)
 
     def _given(self, values: Array) -> Array:

@@ -25,7 +25,7 @@ def make(
     *,
     threads: int = 1,
     autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
-    variants: Sequence[Variant] | None = None,
+    variants: Variant | Sequence[Variant] | None = None,
     engine: str = "auto",
     dtype: type[Any] | str = np.float64,
     copy: bool = True,
@@ -40,7 +40,7 @@ def make(
         num_envs: How many.
         threads: That step them; they change no bit.
         autoreset_mode: "NextStep", "SameStep" or "Disabled", as Gymnasium defines them.
-        variants: One for each environment, in place of the task's.
+        variants: One for all or one for each environment, in place of the task's.
         engine: "planar" (to rounding), "mujoco" (bit for bit Gymnasium) or "auto": the fastest that has the task.
         dtype: Of observations: float64, as Gymnasium has it, or float32.
         copy: Whether what `step` returns is the caller's to keep; False hands out arrays that the next step overwrites.
@@ -51,7 +51,11 @@ def make(
     task = parse_task(id)
     if task.id not in RULES:
         raise EvergaitError(f"id: {task.id!r} is not a MuJoCo v5 environment of Gymnasium's{nearest(task.id, RULES)}")
+    if isinstance(variants, Variant):
+        variants = [variants] * num_envs
     wanted = check(num_envs, threads, dtype, max_episode_steps, variants)
+    if options.pop("render_mode", None) is not None:
+        raise EvergaitError("render_mode: a vector environment draws no pictures; gymnasium.make does, one at a time")
     env = make_environment(task.id, options)
     seen, action = env.observation_space, env.action_space
     limit = int(env.spec.max_episode_steps or 0) if max_episode_steps is None and env.spec else max_episode_steps or 0

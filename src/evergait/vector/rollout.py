@@ -51,7 +51,7 @@ def rollout(
     task: Task | str,
     network: Network,
     thetas: Array,
-    seeds: Array | list[int],
+    seeds: Array | list[int] | int,
     *,
     horizon: int = 0,
     threads: int = 1,
@@ -66,11 +66,16 @@ def rollout(
     least = n_parameters(network)
     if each.ndim != 2 or each.shape[1] < least or not len(each):
         raise EvergaitError(f"thetas: their shape is {each.shape}; it must be (n, {least}) with n of at least 1")
-    engine, starts = PlanarEngine(), np.array(list(map(_seed, seeds)), np.uint32)
+    engine, starts = PlanarEngine(), np.array(list(map(_seed, np.atleast_1d(seeds))), np.uint32)
+    if threads < 1:
+        raise EvergaitError(f"threads: is {threads}; it must be at least 1")
     if not starts.size:
         raise EvergaitError("seeds: there are none; give at least one")
     if reason := engine.refuses(known):
         raise EvergaitError(reason)
+    seen, needed = network.n_observations, spaces(known).n_observations
+    if seen != needed:
+        raise EvergaitError(f"network: sees {seen} numbers; {known.name} shows {needed}")
     n, m = len(each), len(starts)
     request = Episodes(
         known,
