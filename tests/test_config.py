@@ -10,7 +10,7 @@ from small import every_method
 from evergait.config import Config, Evaluation, preset, read_config
 from evergait.core.data import to_data, to_toml
 from evergait.core.errors import EvergaitError
-from evergait.es.optimizers import Adam, Optimizer
+from evergait.es import Adam, Optimizer
 from evergait.methods import Collection, Distill, Interval, Method, Multitask, Project, Replay
 from evergait.policy import PolicyConfig
 

@@ -10,8 +10,19 @@ from hypothesis.extra.numpy import arrays
 
 from evergait.core.arrays import Float64
 from evergait.core.errors import EvergaitError
-from evergait.es.optimizers import Adam, ClipUp, Momentum, Optimizer, Plain
-from evergait.es.shaping import SHAPINGS, centered_ranks, mean_ranks, nes, shape, z_score
+from evergait.es import (
+    SHAPINGS,
+    Adam,
+    ClipUp,
+    Momentum,
+    Optimizer,
+    Plain,
+    centered_ranks,
+    mean_ranks,
+    nes,
+    shape,
+    z_score,
+)
 
 EVERY = [pytest.param(member(), id=name) for name, member in Optimizer.members.items()]
 

@@ -9,8 +9,8 @@ _PLACES = {
     "evergait.config": ("Config", "Evaluation", "preset", "read_config"),
     "evergait.core.errors": ("EvergaitError",),
     "evergait.engines": ("Engine", "Episodes", "Outcome", "register_engine"),
-    "evergait.es.optimizers": ("Adam", "ClipUp", "Momentum", "Optimizer", "Plain"),
-    "evergait.live.notebook": ("watch",),
+    "evergait.es": ("Adam", "ClipUp", "Momentum", "Optimizer", "Plain"),
+    "evergait.live.server": ("watch",),
     "evergait.methods": (
         *("Adaptive", "Anchor", "Distill", "Ewc", "Freeze", "Interval", "Method", "Multitask", "Naive", "Project"),
         *("Replay", "Batch", "Collection", "Context", "Memory", "Stage", "Step"),
@@ -52,12 +52,12 @@ if TYPE_CHECKING:  # the same, for editors and type checkers
     from evergait.engines import Episodes as Episodes
     from evergait.engines import Outcome as Outcome
     from evergait.engines import register_engine as register_engine
-    from evergait.es.optimizers import Adam as Adam
-    from evergait.es.optimizers import ClipUp as ClipUp
-    from evergait.es.optimizers import Momentum as Momentum
-    from evergait.es.optimizers import Optimizer as Optimizer
-    from evergait.es.optimizers import Plain as Plain
-    from evergait.live.notebook import watch as watch
+    from evergait.es import Adam as Adam
+    from evergait.es import ClipUp as ClipUp
+    from evergait.es import Momentum as Momentum
+    from evergait.es import Optimizer as Optimizer
+    from evergait.es import Plain as Plain
+    from evergait.live.server import watch as watch
     from evergait.methods import Adaptive as Adaptive
     from evergait.methods import Anchor as Anchor
     from evergait.methods import Batch as Batch

@@ -15,8 +15,7 @@ from evergait.core.names import nearest
 from evergait.core.plugins import import_trusted, plugin_of
 from evergait.core.plugins import trust as trust_module
 from evergait.engines import ENGINES, engine_name
-from evergait.es.optimizers import Optimizer, Plain
-from evergait.es.shaping import Shaping
+from evergait.es import Optimizer, Plain, Shaping
 from evergait.methods import Method, Naive, Stage, check_parts
 from evergait.policy import Policy, PolicyConfig
 from evergait.tasks import Task, is_registered, parse_stream, parse_task, spaces, trust

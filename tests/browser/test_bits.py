@@ -12,7 +12,7 @@ from evergait.core.random import INITIAL_WEIGHTS, PERTURBATION, RESET, Noise
 from evergait.engines.base import Episodes
 from evergait.engines.planar.engine import PlanarEngine
 from evergait.engines.planar.robot import compile_robot
-from evergait.es.shaping import shape
+from evergait.es import shape
 from evergait.live.robots import encoded, live_robot
 from evergait.live.shelves import describe_policy
 from evergait.policy import Network, Policy, PolicyConfig

@@ -15,10 +15,10 @@ import pytest
 import evergait
 from evergait.core.errors import EvergaitError
 from evergait.core.files import read_json, write_json
+from evergait.live.answers import Answers, read_curve
 from evergait.live.lab import SAMPLE
-from evergait.live.watch.answers import Answers, read_curve
-from evergait.live.watch.server import Server
-from evergait.live.watch.trainings import find_trainings
+from evergait.live.server import Server
+from evergait.live.trainings import find_trainings
 from evergait.store.pack import unpack
 from evergait.store.phases import PhaseFolder, PhaseStore
 from report.test_browser import until

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evergait.es.shaping import SHAPINGS, shape
+from evergait.es import SHAPINGS, shape
 from evergait.paper.study import hat_scale
 from evergait.policy import Policy, PolicyConfig
 from evergait.scores.metrics import Metrics

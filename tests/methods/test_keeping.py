@@ -12,7 +12,7 @@ from evergait.methods.distill import ascent
 from evergait.methods.ewc import gauss_newton_diagonal
 from evergait.policy import Policy, PolicyConfig, Statistics
 from evergait.tasks import Task, parse_task, spaces
-from evergait.training.collecting import Collector
+from evergait.training.evaluate import Collector
 from evergait.training.search import Generation
 from evergait.workers import LocalWorkers
 

@@ -16,7 +16,7 @@ from small import tiny_config
 from evergait import EvergaitError, train
 from evergait.commands.study import run_study
 from evergait.config import Config
-from evergait.es.optimizers import Adam
+from evergait.es import Adam
 
 Ask = Callable[..., tuple[int, str]]
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EDQUOT": errno.EDQUOT, "EROFS": errno.EROFS}

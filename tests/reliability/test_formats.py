@@ -13,7 +13,7 @@ from evergait.core.files import read_json, read_tensors
 from evergait.store import ledger
 from evergait.studies.folder import load_results
 from evergait.studies.status import study_status
-from evergait.training import parts
+from evergait.training import phases as identities
 from evergait.training.phases import plan_phases
 from evergait.training.run import Run, train
 from formats import FORMATS, VERSIONS, unpack
@@ -29,8 +29,8 @@ def version(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names as those of the fixtures; what has been fixed since is not met in their few steps."""
-    monkeypatch.setattr(parts, "VERSIONS", {})
-    monkeypatch.setattr(parts, "MACHINE_ENGINES", set())
+    monkeypatch.setattr(identities, "VERSIONS", {})
+    monkeypatch.setattr(identities, "MACHINE_ENGINES", set())
 
 
 def test_every_format_has_its_fixtures() -> None:

@@ -8,10 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from faults import Forks, session, tree, wait_until, write_counts
+from faults import Forks, evergait, session, tree, wait_until, write_counts
+from small import tiny_config
 
 from evergait.commands.study import run_study
 from evergait.config import Config
+from evergait.training.run import Run, train
 
 BEFORE, AFTER, TORN = -1, -2, -3
 
@@ -119,3 +121,29 @@ def test_every_system_call_is_the_last_one_once(
         name = {BEFORE: "before", AFTER: "after", TORN: "torn"}[kind]
         which = "; only a write has a middle" if kind == TORN else ""
         write_counts(f"kill-call-{name}", n_tried, 0, f"all {n_calls} calls that change a file{which}")
+
+
+@pytest.mark.parametrize("n_runs", [4, pytest.param(30, marks=pytest.mark.prove)])
+def test_runs_that_start_at_once_share_their_phases(tmp_path: Path, n_runs: int) -> None:
+    """Half of the runs learn one second task, half another; the first phase is common to all."""
+    first, *seconds = "InvertedPendulum-v5", "Reacher-v5", "InvertedDoublePendulum-v5"
+    configs = [tiny_config(stream=(first, second), tasks=(first, *seconds)) for second in seconds]
+    for i, config in enumerate(configs):
+        (tmp_path / f"{i}.toml").write_text(config.to_toml())
+    store = tmp_path / "store"
+    processes = [
+        evergait("train", "--config", tmp_path / f"{i % 2}.toml", "--store", store, "--threads", 1, "--out", out)
+        for i, out in enumerate(tmp_path / f"run{i}" for i in range(n_runs))
+    ]
+    outputs = [process.communicate(timeout=600)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * n_runs, outputs
+    assert "".join(outputs).count("starts") == 3
+    assert "".join(outputs).count("goes on") == 0
+    assert len(list(store.iterdir())) == 3
+    for i, config in enumerate(configs):
+        train(config, tmp_path / f"alone{i}", threads=1)
+        for phase in Run.load(tmp_path / f"alone{i}").phases:
+            assert tree(phase.path) == tree(store / phase.name)
+    assert len({Run.load(tmp_path / f"run{i}", store).theta_sha256 for i in range(n_runs)}) == 2
+    if n_runs == 30:
+        write_counts("many-runs", n_runs, 0, "60 phases asked for, 3 different ones, 3 trained")

@@ -22,7 +22,7 @@ from evergait.analysis.transfer import interference_by_order
 from evergait.commands.report import write_report
 from evergait.commands.study import run_study
 from evergait.core.versions import in_words, versions
-from evergait.live.inside import alive
+from evergait.live.lab import alive
 from evergait.paper.study import analyse
 from evergait.paper.tables import all_tables
 from evergait.report import html, redo

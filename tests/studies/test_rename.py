@@ -13,7 +13,7 @@ from evergait.store.phases import PhaseStore
 from evergait.studies.rename import rename_study
 from evergait.studies.results import Results
 from evergait.studies.status import study_status
-from evergait.training import parts
+from evergait.training import phases as identities
 from evergait.training.state import State
 from evergait.training.train import Trainer
 
@@ -22,7 +22,7 @@ def test_phases_are_renamed_and_found_again(
     trained_study: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = PhaseStore(trained_study.path / "phases")
-    monkeypatch.setitem(parts.VERSIONS, "policy", 7)
+    monkeypatch.setitem(identities.VERSIONS, "policy", 7)
     names = rename_study(trained_study.path, tmp_path / "new")
     after = PhaseStore(tmp_path / "new" / "phases")
     assert set(names) == set(before.names())
@@ -55,7 +55,7 @@ def test_a_phase_in_training_goes_on_under_its_new_name(
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
         patch.setattr(Trainer, "advance", interrupted)
         run_study(tmp_path / "tiny.toml", tmp_path / "old", threads=1, checkpoint_seconds=0, artifacts=False)
-    monkeypatch.setitem(parts.VERSIONS, "policy", 7)
+    monkeypatch.setitem(identities.VERSIONS, "policy", 7)
     names = rename_study(tmp_path / "old", tmp_path / "new")
     (phase,) = PhaseStore(tmp_path / "new" / "phases").names()
     assert PhaseStore(tmp_path / "new" / "phases").folder(phase).progress()["generation"] == 3

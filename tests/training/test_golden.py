@@ -1,6 +1,6 @@
 """Bits are promises: one stored digest of θ per method, optimizer, shaping, option and engine.
 
-A change that gives other bits on purpose raises the version of the part that it changes (training/parts.py, or
+A change that gives other bits on purpose raises the version of the part that it changes (training/phases.py, or
 `version` in the part's class), which gives its phases other names, and stores anew: python tests/support/golden.py
 """
 
@@ -13,7 +13,7 @@ from collections import Counter
 import golden
 import pytest
 
-from evergait.es.optimizers import Optimizer
+from evergait.es import Optimizer
 from evergait.methods import Method
 
 pytestmark = pytest.mark.xdist_group("golden")

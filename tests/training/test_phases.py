@@ -7,9 +7,9 @@ import pytest
 
 from evergait.config import Config, preset
 from evergait.core.data import added, from_data, to_identity
-from evergait.es.optimizers import Adam
+from evergait.es import Adam
 from evergait.methods import Distill, Interval, Method, Multitask, Naive, Replay
-from evergait.training import parts
+from evergait.training import phases as identities
 from evergait.training.phases import plan_phases
 
 NAMES = [
@@ -28,8 +28,8 @@ def names(method: Method, **changes: Any) -> list[str]:
 @pytest.mark.parametrize(("method", "expected"), NAMES, ids=[method.name for method, _ in NAMES])
 def test_phases_keep_their_names(method: Method, expected: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """With every part at version 1, they are those from before there were versions."""
-    monkeypatch.setattr(parts, "VERSIONS", {})
-    monkeypatch.setattr(parts.metadata, "version", lambda _: "4.0.0")  # type: ignore[attr-defined]
+    monkeypatch.setattr(identities, "VERSIONS", {})
+    monkeypatch.setattr(identities.metadata, "version", lambda _: "4.0.0")  # type: ignore[attr-defined]
     assert names(method) == expected
 
 
@@ -63,7 +63,7 @@ def test_a_fix_of_a_part_renames_what_uses_it(
     part: str, affected: dict[str, Any], untouched: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = names(Naive(), **affected), names(Naive(), **(untouched or {}))
-    monkeypatch.setitem(parts.VERSIONS, part, 7)
+    monkeypatch.setitem(identities.VERSIONS, part, 7)
     after = names(Naive(), **affected), names(Naive(), **(untouched or {}))
     assert not set(before[0]) & set(after[0])
     assert (before[1] == after[1]) == (untouched is not None)
@@ -78,15 +78,15 @@ def test_a_fix_of_an_optimizer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_outdated_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "VERSIONS", {})
+    monkeypatch.setattr(identities, "VERSIONS", {})
     identity = plan_phases(Config())[0].identity
-    assert parts.outdated(identity) == []
-    monkeypatch.setattr(parts, "VERSIONS", {"policy": 2, "engine.gymnasium": 5})
-    assert parts.outdated(identity) == ["policy 1, now 2"]
-    assert parts.outdated({**identity, "mujoco": "3.9", "method": {"name": "of a plug-in"}})[0].startswith(
+    assert identities.outdated(identity) == []
+    monkeypatch.setattr(identities, "VERSIONS", {"policy": 2, "engine.gymnasium": 5})
+    assert identities.outdated(identity) == ["policy 1, now 2"]
+    assert identities.outdated({**identity, "mujoco": "3.9", "method": {"name": "of a plug-in"}})[0].startswith(
         "mujoco 3.9,"
     )
-    assert parts.outdated(plan_phases(Config())[0].identity) == []
+    assert identities.outdated(plan_phases(Config())[0].identity) == []
 
 
 def test_options_that_came_later_are_no_part_of_the_name_unless_used() -> None:

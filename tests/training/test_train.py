@@ -9,7 +9,7 @@ from small import every_method, tiny_config
 
 from evergait import Config, EvergaitError, train
 from evergait.config import Evaluation
-from evergait.es.optimizers import Adam, Optimizer
+from evergait.es import Adam, Optimizer
 from evergait.methods import Collection, Distill, Ewc, Freeze, Method, Multitask, Naive, Replay
 from evergait.policy import PolicyConfig, Statistics
 from evergait.training.observer import Diagnostics, Observer, Position

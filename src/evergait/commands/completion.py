@@ -17,7 +17,7 @@ from evergait.commands.base import console
 from evergait.config import PRESETS
 from evergait.core.files import write_atomically
 from evergait.engines import available
-from evergait.es.optimizers import Optimizer
+from evergait.es import Optimizer
 from evergait.methods import Method
 from evergait.workers import WorkersChoice
 

@@ -22,7 +22,7 @@ from evergait.core.limits import MOST_THREADS, within
 from evergait.training.run import default_threads
 
 PHASE_MEMORY = 256 * 2**20
-"""Bytes that a phase at full scale stays below (λ = 768, planar; tests/reliability/test_memory.py measures it)."""
+"""Bytes that a phase at full scale stays below (λ = 768, planar; tests/reliability/test_limits.py measures it)."""
 DISK = 2**30
 """Free bytes that a study at full scale should find."""
 DECISIVE = ("numpy", "mujoco", "gymnasium", "safetensors")

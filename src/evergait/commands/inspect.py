@@ -10,7 +10,7 @@ from evergait.commands.base import console, print_json, print_table
 from evergait.core.data import Family
 from evergait.core.plugins import import_installed
 from evergait.engines import available, get_engine
-from evergait.es.optimizers import Optimizer
+from evergait.es import Optimizer
 from evergait.methods import Method
 from evergait.tasks import STREAMS, VARIANTS, Task, spaces
 from evergait.workers import WorkersChoice

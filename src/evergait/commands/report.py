@@ -7,7 +7,7 @@ from pathlib import Path
 import tyro
 
 from evergait.commands.base import console, make_folder, open_page, write_output
-from evergait.live.inside import alive
+from evergait.live.lab import alive
 from evergait.paper.study import analyse
 from evergait.report.html import render_report
 from evergait.scores.references import ScoreOptions

@@ -17,7 +17,7 @@ from evergait.config import Config, preset, read_config, trust_file
 from evergait.core.data import from_data
 from evergait.core.plugins import import_installed
 from evergait.core.signals import Stop, interruptible, stop_at_safe_points
-from evergait.es.optimizers import Optimizer
+from evergait.es import Optimizer
 from evergait.methods import Method
 from evergait.scores.references import ScoreOptions
 from evergait.tasks.process import set_limits

@@ -23,7 +23,7 @@ class Watch:
 
     def run(self) -> int:
         """Serve until Ctrl-C."""
-        from evergait.live.watch.server import Server
+        from evergait.live.server import Server
 
         require(0 <= self.port < 65536, "port", self.port, "from 0 to 65535")
         server = Server(self.folder, self.port)

@@ -1,13 +1,15 @@
 """`evergait lab`: one file in which robots live, are pushed, forget and are trained; it needs a browser."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from evergait.core.errors import EvergaitError
 from evergait.core.names import short
-from evergait.live.page import FILES, packed_module, render
+from evergait.live.page import ENGINE, FILES, assets, packed_module, render
 from evergait.live.robots import live_robot
 from evergait.live.shelves import BUDGET, Shelves
+from evergait.report.html import Alive
 from evergait.studies.folder import load_results
 from evergait.studies.results import Results
 from evergait.tasks import parse_task
@@ -56,3 +58,15 @@ def render_lab(folder: Path | None = None) -> str:
         why = " ".join(data["messages"]) or "it has no finished phase with its policy."
         raise EvergaitError(f"{folder}: no robot of it can live in a page: {why}")
     return render("lab.html", data, title=results.title, description=results.description, messages=data["messages"])
+
+
+SCRIPTS = (*ENGINE, "trainer.js", "unpack.js", "stage.js", "inside.js")
+BUDGET = 2_000_000
+"""Bytes of θ in a report; moments beyond it are watched as they were recorded."""
+
+
+def alive(results: Results) -> Alive | None:
+    """For the first seed of every condition and order, as the player has them; none if no robot can live in a page."""
+    first = {(entry.condition, entry.order): entry for entry in reversed(results.entries)}
+    data = lab_data(replace(results, entries=tuple(reversed(first.values()))), train=False, budget=BUDGET)
+    return Alive(assets(*SCRIPTS), data) if data["runs"] else None

@@ -14,7 +14,7 @@ from evergait.live.robots import encoded
 from evergait.methods import Distill, Naive
 from evergait.studies.results import Entry, Results
 from evergait.tasks import Task, parse_task
-from evergait.training.collecting import Collector
+from evergait.training.evaluate import Collector
 from evergait.training.state import State
 from evergait.workers import LocalWorkers
 

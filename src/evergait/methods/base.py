@@ -8,7 +8,7 @@ import numpy as np
 
 from evergait.core.arrays import Float32, Float64
 from evergait.core.data import Family, to_identity
-from evergait.es.shaping import Shaping, shape
+from evergait.es import Shaping, shape
 from evergait.methods.context import Batch, Collect, Context, Memory, Stage, Step
 from evergait.tasks import Task
 

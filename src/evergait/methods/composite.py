@@ -8,7 +8,7 @@ from typing import Any
 
 from evergait.core.arrays import Float32, Float64
 from evergait.core.errors import EvergaitError
-from evergait.es.shaping import Shaping
+from evergait.es import Shaping
 from evergait.methods.base import Method
 from evergait.methods.context import Batch, Collect, Context, Memory, Stage, Step
 

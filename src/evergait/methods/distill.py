@@ -8,7 +8,7 @@ import numpy as np
 from evergait.core.arrays import Float32, Float64
 from evergait.core.data import require
 from evergait.core.random import DISTILLATION, Noise
-from evergait.es.optimizers import Adam
+from evergait.es import Adam
 from evergait.methods.base import Method, split_evenly
 from evergait.methods.context import Collect, Collection, Context, Memory, Stage, Step
 from evergait.policy import Network

@@ -7,7 +7,7 @@ from typing import Literal
 from evergait.core.arrays import Float64
 from evergait.core.data import added, require
 from evergait.core.errors import EvergaitError
-from evergait.es.shaping import Shaping, shape
+from evergait.es import Shaping, shape
 from evergait.methods.base import Method, split_evenly
 from evergait.methods.context import Batch, Memory, Stage
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evergait.training.frame import Frame, make_frame
 from evergait.training.frame import order_name as order_name
-from evergait.training.parts import outdated
+from evergait.training.phases import outdated
 from evergait.training.run import Run
 
 

@@ -14,7 +14,7 @@ from evergait.policy import Policy
 from evergait.store.ledger import Ledger, Record, header_line
 from evergait.store.phases import PhaseWriter
 from evergait.tasks import Task
-from evergait.training.collecting import Collector
+from evergait.training.evaluate import Collector
 from evergait.training.observer import Diagnostics, Position, add, means
 from evergait.training.search import Generation
 from evergait.training.state import State

@@ -10,8 +10,7 @@ from evergait.core.files import read_bytes
 from evergait.store.ledger import Ledger, Record, parse_ledger, record_line
 from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.training.observer import Observer, Position
-from evergait.training.parts import outdated
-from evergait.training.phases import PhaseTrainer, plan_phases
+from evergait.training.phases import PhaseTrainer, outdated, plan_phases
 from evergait.training.run import Run
 from evergait.workers import Workers
 

@@ -45,8 +45,7 @@ from evergait.tasks import Task, parse_task
 from evergait.training.frame import Frame, make_frame, order_name
 from evergait.training.notebook import NotebookProgress, in_notebook
 from evergait.training.observer import Observer
-from evergait.training.parts import outdated
-from evergait.training.phases import PhaseTrainer, plan_phases
+from evergait.training.phases import PhaseTrainer, outdated, plan_phases
 from evergait.training.state import State
 from evergait.workers import LocalWorkers, Workers
 

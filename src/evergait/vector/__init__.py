@@ -8,9 +8,8 @@ or, after the import, `gymnasium.make_vec("evergait/Walker2d-v5", num_envs=256)`
 
 from evergait.tasks import Variant
 from evergait.vector.environment import State, VectorEnvironment
-from evergait.vector.making import make
+from evergait.vector.making import make, register
 from evergait.vector.own import Motion, PlanarTask, make_own
-from evergait.vector.registry import register
 from evergait.vector.rollout import Rollouts, n_parameters, policy, rollout
 
 __all__ = [

@@ -1,6 +1,7 @@
 """`make`: a vector environment by name, on the fastest engine that has it."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium
@@ -114,3 +115,35 @@ def check(
         return known[np.dtype(dtype)]
     except (KeyError, TypeError):
         raise EvergaitError(f"dtype: is {dtype!r}; it must be float64 or float32") from None
+
+
+NAMESPACE = "evergait"
+
+_ENTRIES = {identifier.replace("-", "_"): identifier for identifier in RULES}
+
+
+def __getattr__(name: str) -> Callable[..., VectorEnvironment]:
+    """The entry point of an id, such as `Walker2d_v5`."""
+    if name not in _ENTRIES:
+        raise AttributeError(name)
+    return functools.partial(_make, _ENTRIES[name])
+
+
+def _make(identifier: str, num_envs: int, **arguments: Any) -> VectorEnvironment:
+    return make(identifier, num_envs, **arguments)
+
+
+def register() -> None:
+    """Tell Gymnasium of our ids; calling it again does nothing."""
+    for entry, identifier in _ENTRIES.items():
+        own = f"{NAMESPACE}/{identifier}"
+        if own in gymnasium.registry:
+            continue
+        theirs = gymnasium.spec(identifier)
+        gymnasium.register(
+            own,
+            entry_point=theirs.entry_point,
+            vector_entry_point=f"{__name__}:{entry}",
+            max_episode_steps=theirs.max_episode_steps,
+            reward_threshold=theirs.reward_threshold,
+        )

@@ -16,8 +16,7 @@ from evergait.core.errors import EvergaitError
 from evergait.core.random import PERTURBATION, Noise
 from evergait.engines import engine_name, get_engine
 from evergait.engines.base import Episodes, Outcome
-from evergait.es.optimizers import Adam
-from evergait.es.shaping import centered_ranks
+from evergait.es import Adam, centered_ranks
 from evergait.policy import Policy, PolicyConfig
 from evergait.tasks import Task, make, spaces
 

@@ -1,4 +1,4 @@
-// Evolution strategies as the package computes them, operation by operation: es/shaping.py, es/optimizers.py.
+// Evolution strategies as the package computes them, operation by operation: es.py.
 
 // Below every finite number that survived, by one unit in the last place.
 function below(value) {

@@ -1,4 +1,4 @@
-"""What the page asks for: everything at once, what has changed, curves of phases, and the newest policy of one."""
+"""What the page of `evergait watch` asks for: everything, what has changed, curves of phases, a newest policy."""
 
 import json
 import math
@@ -11,8 +11,7 @@ from evergait.core.files import parse_json, read_tensors
 from evergait.engines.planar.robot import TASKS
 from evergait.live.robots import encoded, live_robot
 from evergait.live.shelves import describe_policy
-from evergait.live.watch.states import Watch
-from evergait.live.watch.trainings import Training, find_trainings
+from evergait.live.trainings import Training, Watch, find_trainings
 from evergait.store.phases import PhaseFolder
 from evergait.tasks import parse_task
 from evergait.training.state import State

@@ -4,6 +4,7 @@ Browsers send any page's requests to 127.0.0.1, so every request must name our o
 name to this machine cannot), must not come from another origin, and must know the word.
 """
 
+import html
 import secrets
 import threading
 import time
@@ -15,8 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from evergait.core.errors import EvergaitError
 from evergait.core.files import read_bytes
+from evergait.live.answers import Answers, to_json
 from evergait.live.page import render_watch
-from evergait.live.watch.answers import Answers, to_json
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -157,3 +158,32 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - its parent's name
         """Requests are not worth a line."""
+
+
+class Watching:
+    """A page that follows a folder's trainings; a notebook shows it in place."""
+
+    def __init__(self, folder: str | Path, height: int = 900) -> None:
+        self._server, self._height = Server(Path(folder)), height
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        """Where the page is, for browsers of this machine."""
+        return self._server.address
+
+    def close(self) -> None:
+        """Stop serving it."""
+        self._server.close()
+
+    def __repr__(self) -> str:
+        return f"watching {self._server.answers.folder} at {self.address}"
+
+    def _repr_html_(self) -> str:
+        source = html.escape(self.address, quote=True)
+        return f'<iframe src="{source}" style="width: 100%; height: {self._height}px; border: 0"></iframe>'
+
+
+def watch(folder: str | Path, height: int = 900) -> Watching:
+    """Follow the trainings in a folder on a page of this machine; it reads their files and never slows them."""
+    return Watching(folder, height)

@@ -1,1 +1,0 @@
-"""Evolution strategies: returns → utilities, gradient → step."""

@@ -1,1 +1,0 @@
-"""A local page that follows trainings and studies by reading their files."""
