@@ -63,6 +63,13 @@ class Config:
     """Mirrored pairs ±ε per generation; the population λ is twice this."""
     sigma: float = 0.1
     """Standard deviation of the perturbations, σ."""
+    anneal: float = added(1.0)
+    """What is left of σ and of the optimizer's learning rate at the end of a phase, to which both fall evenly; 1 leaves
+    them as they are."""
+    starts: int = added(1)
+    """How often a phase begins anew, with fresh layers for what it learns; the start whose members do best goes on."""
+    starting: float = added(0.25)
+    """Share of a phase that its starts take together, if there are several."""
     shaping: Shaping = "centered-ranks"
     """How returns become utilities."""
     episodes: int = 1
@@ -130,6 +137,9 @@ class Config:
         within(self.generations, 1, 2**32 - 1, "generations")
         within(self.pairs, 1, MOST_ROWS // 2, "pairs")
         require(self.sigma > 0, "sigma", self.sigma, "above 0")
+        require(0 < self.anneal <= 1, "anneal", self.anneal, "above 0 and at most 1")
+        within(self.starts, 1, 2**16, "starts")
+        require(0 < self.starting < 1, "starting", self.starting, "above 0 and below 1")
         within(self.episodes, 1, 2**16, "episodes")
         within(self.horizon, 0, 2**31 - 1, "horizon")
         within(self.evaluation.every, 1, 2**32 - 1, "evaluation.every")
@@ -184,8 +194,9 @@ class Config:
         right = f"greater: a ledger of {n_evaluations} evaluations would have {ledger} bytes, at most {LEDGER_LIMIT}"
         require(ledger <= LEDGER_LIMIT, every, evaluation.every_steps if self.steps else evaluation.every, right)
         snapshots = min(evaluation.snapshots, n_evaluations)
-        each = 4 * (2 + snapshots) + 16 + sum(part.nbytes for part in self.optimizer.start(1).values())
-        size = each * policy.n_parameters
+        state = sum(part.nbytes for part in self.optimizer.start(1).values())
+        rival = 4 + state if self.starts > 1 else 0
+        size = (4 * (2 + snapshots) + 16 + state + rival) * policy.n_parameters
         right = f"smaller, or have fewer evaluation.snapshots: a checkpoint would have {size} bytes, at most {LIMIT}"
         require(size <= LIMIT, "policy", f"{policy.n_parameters} parameters", right)
 

@@ -53,6 +53,9 @@ CASES: dict[str, Config] = {
     **{f"shaping {name}": replace(NAIVE, shaping=name) for name in SHAPINGS},  # type: ignore[arg-type]
     "seed": replace(NAIVE, seed=2**63),
     "sigma": replace(NAIVE, sigma=0.3),
+    "anneal": replace(NAIVE, anneal=0.1, steps=400, evaluation=BUDGET),
+    "starts": replace(NAIVE, starts=2, generations=8),
+    "starting": replace(NAIVE, starts=2, generations=8, starting=0.5),
     "steps": replace(NAIVE, steps=400, evaluation=BUDGET),
     "episodes": replace(NAIVE, episodes=2),
     "adaptive_horizon": replace(NAIVE, stream=("Hopper-v5",), horizon=0, adaptive_horizon=True),

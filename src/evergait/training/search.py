@@ -1,7 +1,7 @@
 """One generation of ES: candidates by counter, their fitness, and the search gradient (Salimans et al. 2017)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from evergait.config import Config
 from evergait.core.arrays import Bool, Float32, Float64, UInt32
 from evergait.core.random import PERTURBATION, RESET, Noise
 from evergait.engines import Episodes, Outcome
+from evergait.es.optimizers import Optimizer
 from evergait.methods import Batch, Stage
 from evergait.policy import Policy, Statistics
 
@@ -23,6 +24,24 @@ class Generation:
     stage: Stage
     number: int
     batches: tuple[Batch, ...]
+    done: float = 0.0
+    """Share of the phase that lies before it."""
+
+    @property
+    def cooling(self) -> float:
+        """What is left of σ and the learning rate."""
+        return 1 - (1 - self.config.anneal) * self.done
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of this generation's perturbations."""
+        return self.config.sigma * self.cooling
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """What makes this generation's step."""
+        optimizer = self.config.optimizer
+        return replace(optimizer, learning_rate=optimizer.learning_rate * self.cooling)
 
     @property
     def noise(self) -> Noise:
@@ -46,7 +65,7 @@ class Generation:
             task,
             self.policy.network(task, statistics),
             theta,
-            config.sigma,
+            self.sigma,
             self.noise,
             pair=np.repeat(pairs, 2 * n),
             sign=np.tile(signs, len(pairs)),
@@ -91,7 +110,7 @@ class Generation:
         for batch, utility in enumerate(utilities):
             gradient = np.zeros(self.policy.n_parameters)
             n_members = 2 * (self.batches[batch].n_pairs if self.batches[batch].averaged_alone else n_pairs)
-            weights = (utility[0::2] - utility[1::2]) / (n_members * self.config.sigma)
+            weights = (utility[0::2] - utility[1::2]) / (n_members * self.sigma)
             for begin, end in self.ranges(batch):
                 _native.accumulate_noise(self.noise, self.pairs(batch), weights, begin, end, gradient, n_threads)
             gradients.append(gradient)

@@ -42,6 +42,13 @@ class State:
     memory: Mapping[str, Array] = field(default_factory=dict)
     """What the method keeps, by name; the next phase starts from it."""
 
+    n_started: int = 0
+    """How many of several starts are over."""
+    rival: Mapping[str, Array] = field(default_factory=dict)
+    """θ, optimizer and statistics at the end of the best of them, while others follow."""
+    rival_return: float = -np.inf
+    """Mean return of its members."""
+
     def tensors(self) -> dict[str, Array]:
         """The arrays, by name."""
         return {
@@ -51,6 +58,7 @@ class State:
             **{f"optimizer.{key}": value for key, value in self.optimizer.items()},
             **{f"statistics.{task}": value for task, value in self.statistics.sums.items()},
             **{f"memory.{name}": value for name, value in self.memory.items()},
+            **{f"rival.{name}": value for name, value in self.rival.items()},
         }
 
     def result(self) -> dict[str, Array]:
@@ -70,6 +78,9 @@ class State:
         }
         if self.diagnostics:
             numbers["diagnostics"] = dict(self.diagnostics)
+        if self.n_started:
+            numbers["n_started"] = self.n_started
+            numbers["rival_return"] = self.rival_return if np.isfinite(self.rival_return) else None
         return {"state": json.dumps(numbers)}
 
     @staticmethod
@@ -95,13 +106,15 @@ class State:
     def _parse(tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> "State":
         numbers = parse_json(metadata["state"])
         numbers.setdefault("spent", 0)  # files from before there were budgets of steps
-        counts = [numbers[name] for name in ("generation", "horizon", "diverged", "n_steps", "spent")]
+        numbers.setdefault("n_started", 0)
+        counts = [numbers[name] for name in ("generation", "horizon", "diverged", "n_steps", "spent", "n_started")]
         if not all(type(count) is int and count >= 0 for count in (*counts, *numbers["steps"].values())):
             raise ValueError("a count in it is not a whole number")
         sums = numbers.setdefault("diagnostics", {}).values()
         if not all(type(number) in (int, float) for number in sums):
             raise ValueError("a sum in it is not a number")
-        numbers["best_return"] = -np.inf if numbers["best_return"] is None else float(numbers["best_return"])
+        for name in ("best_return", "rival_return"):
+            numbers[name] = -np.inf if numbers.get(name) is None else float(numbers[name])
 
         def group(prefix: str) -> dict[str, Array]:
             return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
@@ -115,5 +128,6 @@ class State:
             optimizer=group("optimizer."),
             statistics=Statistics(group("statistics.")),
             memory=group("memory."),
+            rival=group("rival."),
             **numbers,
         )

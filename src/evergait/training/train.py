@@ -29,6 +29,7 @@ from evergait.training.keeping import (
 )
 from evergait.training.observer import Diagnostics, Observer, norm
 from evergait.training.search import Generation
+from evergait.training.starts import restart
 from evergait.training.state import State
 from evergait.workers import Workers
 
@@ -54,6 +55,7 @@ class Trainer:
                     record = None
                     if is_due(self.config, after):
                         after, record = self.evaluate(stage, after, seen.horizon)
+                    after = restart(self.config, self.policy, stage, start, after, seen)
             except Stop:  # in the middle of a generation, or of the evaluation that belongs to it
                 self.save(writer, state)
                 raise
@@ -89,7 +91,8 @@ class Trainer:
         config, method = self.config, self.config.method
         number = state.generation + 1
         batches = method.plan(stage, number, stage.batches, state.memory)
-        generation = Generation(config, self.policy, stage, number, batches)
+        done = used(config, state) / config.phase_length
+        generation = Generation(config, self.policy, stage, number, batches, done)
 
         outcomes = [self.simulate(generation, batch, state) for batch in range(len(batches))]
         fitness = [generation.fitness(outcome) for outcome in outcomes]
@@ -98,7 +101,7 @@ class Trainer:
         gradient = method.combine(batches, gradients, weighted_sum(batches, gradients))
         touched = generation.touched()
         with np.errstate(over="ignore", invalid="ignore"):
-            theta, optimizer = config.optimizer.update(state.theta, gradient, touched, state.optimizer)
+            theta, optimizer = generation.optimizer.update(state.theta, gradient, touched, state.optimizer)
         context = Context(stage, self.policy, state.statistics)
         step = Step(number, batches, fitness, gradient, touched)
         theta, memory = method.after_step(context, step, theta, state.memory)

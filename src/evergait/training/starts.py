@@ -1,0 +1,51 @@
+"""Several starts within the budget of one phase: some initial weights lead nowhere, and a short look tells which."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from evergait.config import Config
+from evergait.core.arrays import Float32
+from evergait.core.random import INITIAL_WEIGHTS
+from evergait.methods import Stage
+from evergait.policy import Policy, Statistics
+from evergait.training.keeping import used
+from evergait.training.observer import Diagnostics
+from evergait.training.state import State
+
+
+def restart(config: Config, policy: Policy, stage: Stage, start: State, state: State, seen: Diagnostics) -> State:
+    """Where the next generation begins: where the last one ended, at the next start or, after the last, at the best.
+
+    A start has had its share when the phase has used it; how good it is, the members of its last generation say.
+    """
+    each = config.starting * config.phase_length / config.starts
+    if config.starts == 1 or state.n_started == config.starts or used(config, state) < (state.n_started + 1) * each:
+        return state
+    survivors = seen.fitness[np.isfinite(seen.fitness)]
+    mean = float(survivors.mean()) if survivors.size else -np.inf
+    if not state.rival or mean > state.rival_return:
+        groups = ("optimizer.", "statistics.")
+        kept = {name: tensor for name, tensor in state.tensors().items() if name.startswith(groups)}
+        state = replace(state, rival={"theta": state.theta, **kept}, rival_return=mean)
+    state = replace(state, n_started=state.n_started + 1)
+    if state.n_started < config.starts:
+        theta = fresh(config, policy, stage, start.theta, state.n_started)
+        return replace(state, theta=theta, optimizer=start.optimizer, statistics=start.statistics)
+    optimizer, statistics = (
+        {key: state.rival[f"{group}.{key}"] for key in now}
+        for group, now in (("optimizer", state.optimizer), ("statistics", state.statistics.sums))
+    )
+    return replace(state, theta=state.rival["theta"], optimizer=optimizer, statistics=Statistics(statistics), rival={})
+
+
+def fresh(config: Config, policy: Policy, stage: Stage, theta: Float32, index: int) -> Float32:
+    """(n_parameters,) initial weights of another number: all of them, or in later phases those of new tasks alone."""
+    drawn = policy.initial(config.seed, INITIAL_WEIGHTS, index)
+    if stage.index == 0:
+        return drawn
+    theta = theta.copy()
+    for task in stage.tasks:
+        for begin, end in policy.active(task, "own") if task not in stage.earlier else ():
+            theta[begin:end] = drawn[begin:end]
+    return theta
