@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -204,3 +205,55 @@ def test_pgpe_improves(tmp_path: Path) -> None:
     out = run("vector_evotorch.py", *small, folder=tmp_path)
     first, last = (float(part.split()[0]) for part in (out.split("mean return ")[1], out.split("mean return ")[-1]))
     assert last > first + 20
+
+
+@pytest.fixture(scope="module")
+def ppo() -> Any:
+    """The benchmark that has PPO beside ES."""
+    spec = importlib.util.spec_from_file_location("ppo", EXAMPLES.parent / "benchmarks" / "ppo.py")
+    assert spec
+    assert spec.loader
+    module = sys.modules["ppo"] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_ppo_follows_the_gradient_of_its_loss(ppo: Any) -> None:
+    random, settings, n = np.random.default_rng(0), ppo.PPO(), 40
+    one = ppo.Learning(ppo.TASKS[0], random)
+    theta = ppo.first_theta(random) + 0.1 * random.standard_normal(ppo.POLICY.n_parameters)
+    own = np.zeros(len(one.values) + len(one.log_std))
+    found = np.zeros_like(theta), np.zeros_like(own)
+    one.place((theta, found[0]), (own, found[1]))
+    one.log_std -= 0.3
+    part = {"seen": random.standard_normal((n, 11)), "action": random.standard_normal((n, 3))}
+    part |= {"gain": random.standard_normal(n), "target": random.standard_normal(n)}
+    noise = (part["action"] - one.actor.forward(part["seen"])[-1]) / np.exp(one.log_std)
+    part["log_p"] = 0.3 * random.standard_normal(n) - (noise**2 / 2 + one.log_std).sum(-1)  # some ratios are clipped
+    one.loss(part, settings)
+    for parameters, gradient in zip((theta, own), [values.copy() for values in found], strict=True):
+        way = 1e-6 * random.standard_normal(len(parameters))
+        parameters += way
+        above = one.loss(part, settings)
+        parameters -= 2 * way
+        below = one.loss(part, settings)
+        parameters += way
+        assert (above - below) / 2 == pytest.approx(gradient @ way, rel=1e-4)
+
+
+def test_ppo_replays_with_half_of_its_steps_and_goes_on_from_what_it_saved(ppo: Any, tmp_path: Path) -> None:
+    settings = ppo.PPO(n_envs=8, length=16, minibatches=2, epochs=1)
+    learner, (hopper, swimmer, _) = ppo.Learner(ppo.first_theta(np.random.default_rng(0))), ppo.TASKS
+    learner.phase(hopper, True, 300, settings, seed=0)
+    learner.save(tmp_path / "first.npz")
+    other = ppo.Learner.load(tmp_path / "first.npz")
+    counted = learner.phase(swimmer, True, 300, settings, seed=0)
+    assert counted["Swimmer-v5"] == 192
+    assert 180 <= counted["Hopper-v5"] <= 192
+    other.phase(swimmer, True, 300, settings, seed=0)
+    np.testing.assert_array_equal(learner.theta, other.theta)
+    naive = ppo.Learner.load(tmp_path / "first.npz")
+    known, before = ppo.POLICY.layers["input.Hopper-v5"], naive.theta.copy()
+    assert set(naive.phase(swimmer, False, 300, settings, seed=0)) == {"Swimmer-v5"}
+    np.testing.assert_array_equal(naive.theta[known.offset : known.end], before[known.offset : known.end])
+    assert not np.array_equal(naive.theta, learner.theta)
