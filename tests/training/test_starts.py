@@ -9,7 +9,7 @@ from small import tiny_config
 
 from evergait import train
 from evergait.core.arrays import Float64
-from evergait.es.optimizers import Adam
+from evergait.es import Adam
 from evergait.methods import Naive, Step
 from evergait.policy import PolicyConfig, Statistics
 from evergait.training.observer import Diagnostics, Observer, Position

@@ -10,7 +10,7 @@ from evergait.config import Config
 from evergait.core.arrays import Bool, Float32, Float64, UInt32
 from evergait.core.random import PERTURBATION, RESET, Noise
 from evergait.engines import Episodes, Outcome
-from evergait.es.optimizers import Optimizer
+from evergait.es import Optimizer
 from evergait.methods import Batch, Stage
 from evergait.policy import Policy, Statistics
 
