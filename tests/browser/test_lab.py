@@ -38,7 +38,7 @@ def opened(browser: Any, lab: Path) -> Iterator[Callable[..., Any]]:
         page.on(
             "request",
             lambda r: (
-                r.url.split("#")[0] == lab.as_uri() or r.url[:5] in ("data:", "blob:") or complaints.append(r.url)  # type: ignore[func-returns-value]
+                r.url.split("?")[0] == lab.as_uri() or r.url[:5] in ("data:", "blob:") or complaints.append(r.url)  # type: ignore[func-returns-value]
             ),
         )
         page.goto(lab.as_uri() + view)
@@ -84,7 +84,7 @@ def test_a_robot_is_drawn_often_enough(opened: Callable[..., Any]) -> None:
 
 
 def test_a_hand_changes_the_path(opened: Callable[..., Any]) -> None:
-    page = opened(view="#task=Swimmer-v5&time=2&left=0&right=1")
+    page = opened(view="?task=Swimmer-v5&time=2")
     page.locator("#run").click()  # nothing moves but by us
     page.evaluate("lab.sides.forEach((side) => { side.stage.number = 7; side.stage.reset(); side.paint(); })")
     box = page.locator(".side canvas").first.bounding_box()
@@ -119,7 +119,7 @@ def test_the_world_changes_for_both(opened: Callable[..., Any]) -> None:
 
 
 def test_training_here_keeps_every_generation(opened: Callable[..., Any]) -> None:
-    page = opened(view="#task=Swimmer-v5&time=1&left=0&right=1")
+    page = opened(view="?task=Swimmer-v5&time=1")
     assert page.locator("#method option").all_inner_texts() == ["naive", "replay", "distill"]
     page.locator("#generations").fill("2")
     page.locator("#train").click()

@@ -6,7 +6,8 @@ from typing import Any
 
 from evergait.core.errors import EvergaitError
 from evergait.core.names import short
-from evergait.live.page import ENGINE, FILES, assets, packed_module, render
+from evergait.live import page
+from evergait.live.page import FILES, packed_module
 from evergait.live.robots import live_robot
 from evergait.live.shelves import BUDGET, Shelves
 from evergait.report.html import Alive
@@ -16,6 +17,8 @@ from evergait.tasks import parse_task
 
 SAMPLE = Path(str(FILES / "sample"))
 """A study that ships with the package."""
+REPORT_BUDGET = 2_000_000
+"""Bytes of θ in a report; moments beyond it are left out."""
 
 
 def lab_data(results: Results, train: bool = True, budget: int = BUDGET) -> dict[str, Any]:
@@ -57,16 +60,11 @@ def render_lab(folder: Path | None = None) -> str:
     if not data["runs"]:
         why = " ".join(data["messages"]) or "it has no finished phase with its policy."
         raise EvergaitError(f"{folder}: no robot of it can live in a page: {why}")
-    return render("lab.html", data, title=results.title, description=results.description, messages=data["messages"])
-
-
-SCRIPTS = (*ENGINE, "trainer.js", "unpack.js", "stage.js", "inside.js")
-BUDGET = 2_000_000
-"""Bytes of θ in a report; moments beyond it are watched as they were recorded."""
+    return page.render_lab(data, title=results.title, description=results.description, messages=data["messages"])
 
 
 def alive(results: Results) -> Alive | None:
-    """For the first seed of every condition and order, as the player has them; none if no robot can live in a page."""
+    """The same inside a report, for the first seed of every condition and order; none if no robot of it can live."""
     first = {(entry.condition, entry.order): entry for entry in reversed(results.entries)}
-    data = lab_data(replace(results, entries=tuple(reversed(first.values()))), train=False, budget=BUDGET)
-    return Alive(assets(*SCRIPTS), data) if data["runs"] else None
+    data = lab_data(replace(results, entries=tuple(reversed(first.values()))), train=False, budget=REPORT_BUDGET)
+    return page.inside_report(data) if data["runs"] else None

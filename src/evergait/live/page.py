@@ -2,36 +2,23 @@
 
 import base64
 import functools
-import hashlib
 import importlib.resources
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
-import evergait
-from evergait.report.escape import script_json
-from evergait.report.html import ASSETS as REPORT_ASSETS
+from evergait.report.html import Alive, asset, one_function, render, templates
 
 FILES = importlib.resources.files("evergait") / "live"
 """The package's files; among them the engine as WebAssembly, which scripts/wasm.py compiles from native/."""
-SHARED = ("core.js", "gait.js")
+SHARED = ("core.js", "gait.js", "forward.js")
 """Of the report: small helpers, the theme, drawing on a canvas, and films of that."""
 ENGINE = ("engine.js", "es.js")
-LAB_SCRIPTS = (
-    *ENGINE,
-    "digest.js",
-    "crew.js",
-    "trainer.js",
-    "unpack.js",
-    "stage.js",
-    "chart.js",
-    "lab.js",
-    "training.js",
-)
+STAGE = (*ENGINE, "trainer.js", "unpack.js", "stage.js", "lines.js")
+LAB_SCRIPTS = (*STAGE, "digest.js", "crew.js", "lab.js", "training.js")
 WORKER = (*ENGINE, "worker.js")
-WATCH_SCRIPTS = (*ENGINE, "trainer.js", "unpack.js", "stage.js", "lines.js", "watch.js")
-STYLES = ("colours.css", "page.css", "player.css")
+WATCH_SCRIPTS = (*STAGE, "watch.js")
+START = 'document.documentElement.classList.add("scripted");\nstartTheme();\n'
 
 
 @functools.cache
@@ -46,47 +33,32 @@ def assets(*names: str) -> str:
     return "\n".join((FILES / "assets" / name).read_text() for name in names)
 
 
-def render(template: str, data: dict[str, Any], **page: Any) -> str:
-    """The lab's page, with the script of its workers."""
-    worker = Markup(f'"use strict";\n{assets(*WORKER)}')  # noqa: S704 - our own files
-    return render_page(template, LAB_SCRIPTS, "startLab();", data, ("lab.css",), worker=worker, **page)
+def worker() -> Markup:
+    """The script of the workers that train in a page."""
+    return Markup(f'"use strict";\n{assets(*WORKER)}')  # noqa: S704 - our own files
+
+
+def render_lab(data: dict[str, Any], **page: Any) -> str:
+    """A page of its own, in which robots live; it may run its own script and module, and load nothing."""
+    start = f'{START}startLab(JSON.parse($("#data").textContent));'
+    return _render("lab.html", LAB_SCRIPTS, start, data, ("lab.css",), alive=True, worker=worker(), **page)
+
+
+def inside_report(data: dict[str, Any]) -> Alive:
+    """The same as a part of a report."""
+    body = templates("evergait.live").get_template("alive.html").module.inside(worker(), data["messages"])  # type: ignore[attr-defined]
+    return Alive(body, assets(*LAB_SCRIPTS), assets("lab.css"), data)
 
 
 def render_watch(folder: str) -> str:
     """The page that follows trainings: it asks our server, and nobody else; its own data are the engine alone."""
-    return render_page(
-        "watch.html",
-        WATCH_SCRIPTS,
-        "startWatch();",
-        {"module": packed_module()},
-        ("lab.css", "watch.css"),
-        title=folder,
-    )
+    start, data = f"{START}startWatch();", {"module": packed_module()}
+    title = f"evergait watches {folder}"
+    return _render("watch.html", WATCH_SCRIPTS, start, data, ("lab.css", "watch.css"), folder=folder, title=title)
 
 
-def render_page(
+def _render(
     template: str, scripts: tuple[str, ...], start: str, data: dict[str, Any], styles: tuple[str, ...], **page: Any
 ) -> str:
-    """A page; its policy lets it run its own script and its own module, and load nothing from elsewhere."""
-    shared = "\n".join((REPORT_ASSETS / name).read_text() for name in SHARED)
-    script = f'(() => {{\n"use strict";\n{shared}\n{assets(*scripts)}\n{start}\n}})();'
-    style = "\n".join((REPORT_ASSETS / name).read_text() for name in STYLES) + assets(*styles)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        _templates()
-        .get_template(template)
-        .render(
-            **page,
-            data=script_json(data),
-            script=Markup(script),  # noqa: S704 - our own files
-            style=Markup(style),  # noqa: S704 - our own files
-            script_hash=f"sha256-{digest}",
-            version=evergait.__version__,
-        )
-    )
-
-
-@functools.cache
-def _templates() -> jinja2.Environment:
-    loader = jinja2.PackageLoader("evergait.live")
-    return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    script = one_function(*map(asset, SHARED), assets(*scripts), start)
+    return render(template, data, script, assets(*styles), package="evergait.live", **page)

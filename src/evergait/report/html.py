@@ -47,9 +47,11 @@ MANY_PANELS = 12
 
 @dataclass(frozen=True)
 class Alive:
-    """What lets the player's robots live: scripts and data of the engine, which a layer above knows."""
+    """Robots that live in a report, which a layer above knows: their part of the page, its scripts, styles and data."""
 
+    body: Markup
     script: str
+    style: str
     data: dict[str, Any]
 
 
@@ -131,11 +133,12 @@ def render_report(analysis: Analysis, cache: Path | None = None, alive: Alive | 
     ]
     data = {"panels": panels, "plane": plane and plane.data, **player_data(tasks, catalogue, starts)}
     data |= {"isShare": is_share, "name": analysis.scale.name}
-    if catalogue.shelves and alive:
+    alive = alive if catalogue.shelves else None
+    if alive:
         data["live"] = alive.data
-    else:
-        alive = None
-    return render("report.html", data, alive, tasks=tasks, **player_page(tasks, catalogue, starts), **page)
+    script, style = report_script(alive.script if alive else ""), alive.style if alive else ""
+    page |= player_page(tasks, catalogue, starts)
+    return render("report.html", data, script, style, alive=alive, tasks=tasks, **page)
 
 
 def render_gait(task: str, colour: int, label: str, run: Run, robot: dict[str, Any], gait: dict[str, Any]) -> str:
@@ -160,7 +163,7 @@ def render_gait(task: str, colour: int, label: str, run: Run, robot: dict[str, A
         "stills": [still(robot, gait, colour, label)],
         "alone": True,
     }
-    return render("play.html", data, title=f"{short(task)}, {label}", tasks=names, **page)
+    return render("play.html", data, report_script(), title=f"{short(task)}, {label}", tasks=names, **page)
 
 
 def player_data(tasks: Sequence[str], catalogue: Catalogue, starts: Starts) -> dict[str, Any]:
@@ -201,37 +204,46 @@ def still(robot: dict[str, Any], gait: dict[str, Any], task: int, label: str) ->
     return {"picture": strobe(robot, gait, task, label), "caption": caption}
 
 
-def render(template: str, data: dict[str, Any], alive: Alive | None = None, **page: Any) -> str:
-    """A template with the styles, the scripts and their data put in."""
-    script = asset_script(alive.script if alive else "")
+def render(template: str, data: dict[str, Any], script: str, style: str = "", **page: Any) -> str:
+    """A template with the styles, its script and data put in; the page's policy names the script's hash."""
+    package = page.pop("package", "evergait.report")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
-        templates()
+        templates(package)
         .get_template(template)
         .render(
             **page,
             data=script_json(data),
-            script=Markup(script),  # noqa: S704 - our own file
+            script=Markup(script),  # noqa: S704 - our own files
             script_hash=f"sha256-{digest}",
-            style=Markup("\n".join((ASSETS / name).read_text() for name in STYLES)),  # noqa: S704 - our own files
+            style=Markup("\n".join((*map(asset, STYLES), style))),  # noqa: S704 - our own files
             version=evergait.__version__,
-            alive=alive is not None,
         )
     )
 
 
 @functools.cache
-def asset_script(more: str = "") -> str:
-    """All scripts as one function of its own, so that nothing leaks; the page's policy names its hash."""
-    body = "\n".join((*((ASSETS / name).read_text() for name in SCRIPTS), more, (ASSETS / START).read_text()))
+def asset(name: str) -> str:
+    """A script or style of reports."""
+    return (ASSETS / name).read_text()
+
+
+def one_function(*parts: str) -> str:
+    """Scripts as one function of its own, so that nothing leaks."""
+    body = "\n".join(parts)
     return f'(() => {{\n"use strict";\n{body}}})();'
 
 
+def report_script(more: str = "") -> str:
+    """All scripts of a report."""
+    return one_function(*map(asset, SCRIPTS), more, asset(START))
+
+
 @functools.cache
-def templates() -> jinja2.Environment:
-    """Templates that escape everything and refuse what is not given."""
+def templates(package: str = "evergait.report") -> jinja2.Environment:
+    """Templates of a package, and of reports, that escape everything and refuse what is not given."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("evergait.report"),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(package), jinja2.PackageLoader("evergait.report")]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -6,21 +6,32 @@ class LabSide {
     Object.assign(this, { root, lab, run: null, moment: null, ...SIDES[number] });
     this.stage = new LiveStage($("canvas", root), lab.data.engine, () => this.colour);
     this.pick = $(".pick-run", root);
-    this.pick.addEventListener("change", () => { this.choose(Number(this.pick.value)); lab.draw(); });
+    this.fixed = $(".pick-when", root);
+    this.pick.addEventListener("change", () => { this.choose(Number(this.pick.value)); lab.changed(); });
+    this.fixed.addEventListener("change", () => { this.show(); lab.changed(); });
   }
 
   choose(number) {
+    const before = this.fixed.selectedOptions[0]?.textContent;
     this.run = this.lab.data.runs[number];
     this.pick.value = number;
     this.moment = null;
-    this.show();
+    const ends = this.run.moments.map((moment, i) => [i, moment]).filter(([, moment]) => moment.end || !moment.generation);
+    this.fixed.replaceChildren(make("option", { value: "" }, "as the time line says"), ...ends.map(([i, moment]) => make("option", { value: i }, moment.label)));
+    this.stay(before);
     this.lab.stretched();
   }
 
-  // The last moment up to the time line's place that can be shown on this task.
+  // At a moment of its own, by its name; or at the time line's, if there is no such moment.
+  stay(label) {
+    this.fixed.value = [...this.fixed.options].find((option) => option.value && option.textContent === label)?.value ?? "";
+    this.show();
+  }
+
+  // The side's own moment, or the last one up to the time line's place that can be shown on this task.
   show() {
-    const { task, time } = this.lab, offered = this.run.moments.filter((moment) => moment.tasks.includes(task.name));
-    const moment = offered.reduce((last, next) => (next.time <= time + 1e-9 ? next : last), offered[0]);
+    const { task, time } = this.lab, offered = this.run.moments.filter((moment) => moment.tasks.includes(task.name)), own = this.run.moments[this.fixed.value || -1];
+    const moment = offered.includes(own) ? own : offered.reduce((last, next) => (next.time <= time + 1e-9 ? next : last), offered[0]);
     const network = networkOf(this.run.policy, task, moment.statistics.get(task.name));
     if (this.body !== task.name || this.layout !== this.run.policy) this.stage.task(task, network, moment.theta);
     else if (moment !== this.moment) this.stage.policy(network, moment.theta);
@@ -33,47 +44,53 @@ class LabSide {
 
   paint() {
     this.stage.paint();
-    const { now } = this.stage;
-    $(".distance", this.root).textContent = `${format(this.stage.distance(), 1)} m`;
-    $(".score", this.root).textContent = `return ${format(now.total, 0)}`;
-    $(".fell", this.root).hidden = now.healthy;
+    this.stage.tell(this.root);
   }
+
+  // In an address: which run, and which moment if it is not the time line's.
+  get name() { return `${keyOf(this.run)}|${this.fixed.value ? this.moment.label : ""}`; }
 }
 
+const keyOf = (run) => `${run.condition}|${run.order}|${run.seed}`;
+
 class Lab {
-  constructor(data) {
-    Object.assign(this, { data, time: 0, speed: 1, running: !wantsCalm.matches, world: {}, gust: 0, frames: 0, steps: 0, busy: 0 });
+  // Keys are heard in `heard`: all of its own page, or only where the robots are.
+  constructor(data, heard) {
+    Object.assign(this, { data, heard, time: 0, speed: 1, running: !wantsCalm.matches, seen: true, world: {}, gust: 0, frames: 0, steps: 0, busy: 0 });
     this.task = data.robots[0];
-    this.chart = new Returns($("#returns"));
+    this.root = $("#lab");
     this.slider = $("#time");
-    this.sides = $$(".side").map((root, i) => new LabSide(root, this, i));
+    this.sides = $$(".side", this.root).map((root, i) => new LabSide(root, this, i));
     this.tabs();
     this.offer();
     this.listen();
     this.open();
     onTheme.push(() => this.draw());
     this.label();
-    requestAnimationFrame((now) => this.frame(now));
+    new IntersectionObserver(([entry]) => { this.seen = entry.isIntersecting; }).observe($(".stages", this.root));
+    everyFrame((passed, now) => this.frame(passed, now));
   }
 
-  // Two conditions of one order, at the end of the stream: what was lost beside what was kept.
+  // What was lost most beside what kept it best, or beside itself before that; unless the address says otherwise.
   open() {
-    const { runs } = this.data, other = runs.findIndex((run) => run.condition !== runs[0].condition && run.order === runs[0].order);
-    this.time = runs[0].stream.length;
-    const asked = new URLSearchParams(location.hash.slice(1));
-    const task = this.data.robots.find((robot) => robot.name === asked.get("task"));
-    if (task) this.task = task;
-    if (asked.get("time")) this.time = Number(asked.get("time")) || 0;
-    this.sides[0].choose(Math.min(Number(asked.get("left")) || 0, runs.length - 1));
-    this.sides[1].choose(Math.min(Number(asked.get("right") ?? Math.max(other, 0)) || 0, runs.length - 1));
+    const { runs, robots } = this.data, { task, lost, kept } = mostLost(this.data), asked = new URLSearchParams(location.search);
+    this.task = robots.find((robot) => robot.name === (asked.get("task") ?? task)) ?? robots[0];
+    const number = (name) => runs.findIndex((run) => asked.get(name)?.startsWith(`${keyOf(run)}|`));
+    const [left, right] = [number("left"), number("right")];
+    this.time = Number(asked.get("time") ?? runs[left < 0 ? lost : left].stream.length) || 0;
+    this.sides[0].choose(left < 0 ? lost : left);
+    this.sides[1].choose(right < 0 ? kept : right);
+    if (left >= 0) this.sides[0].stay(asked.get("left").slice(keyOf(runs[left]).length + 1));
+    else if (lost === kept) this.sides[0].stay(runs[lost].moments.find((moment) => moment.end && runs[lost].stream[moment.stage] === this.task.name)?.label);
+    if (right >= 0) this.sides[1].stay(asked.get("right").slice(keyOf(runs[right]).length + 1));
     this.seek(this.time);
     this.press();
   }
 
-  // The address keeps the view.
-  remember() {
-    const view = new URLSearchParams({ task: this.task.name, time: this.time.toFixed(3), left: this.sides[0].pick.value, right: this.sides[1].pick.value });
-    history.replaceState(null, "", `#${view}`);
+  // After each choice of the reader; the address keeps it.
+  changed() {
+    this.draw();
+    keepInAddress({ task: this.task.name, time: this.time.toFixed(3), left: this.sides[0].name, right: this.sides[1].name });
   }
 
   get end() { return Math.max(...this.sides.map((side) => side.run?.stream.length ?? 1)); }
@@ -86,15 +103,12 @@ class Lab {
   tabs() {
     $("#tasks").replaceChildren(...this.data.robots.map((robot, i) => {
       const button = make("button", { type: "button", "aria-pressed": "false" }, this.data.tasks[i]);
-      button.addEventListener("click", () => { this.task = robot; this.sides.forEach((side) => side.show()); this.press(); this.draw(); });
+      button.addEventListener("click", () => { this.task = robot; this.sides.forEach((side) => side.show()); this.press(); this.changed(); });
       return button;
     }));
   }
 
-  press() {
-    $$("#tasks button").forEach((button, i) => button.setAttribute("aria-pressed", String(this.data.robots[i] === this.task)));
-    this.remember();
-  }
+  press() { $$("#tasks button").forEach((button, i) => button.setAttribute("aria-pressed", String(this.data.robots[i] === this.task))); }
 
   // The runs to choose from, which grow by what is trained here.
   offer() {
@@ -117,22 +131,23 @@ class Lab {
   }
 
   draw() {
-    this.chart.draw(this.sides, this.task.name, this.time, this.end);
-    this.sides.forEach((side) => side.paint());
+    const { sides, task, end } = this, { stream } = sides[0].run;
+    const lines = sides.map(({ run, colour, dash }) => ({ colour, dash, points: run.curves.flatMap((curve) => (curve.returns[task.name] ?? []).map((value, i) => [curve.times[i], value])) }));
+    const marks = stream.map((name, at) => ({ at, text: `learns ${name.replaceAll("-v5", "")}`, shaded: at % 2 > 0 }));
+    drawLines($("#returns"), lines, { end, marks, cursor: this.time });
+    sides.forEach((side) => side.paint());
   }
 
-  frame(now) {
-    const passed = Math.min((now - (this.last ?? now)) / 1000, 0.1);
-    this.last = now;
-    if (this.running && !document.hidden) {
+  frame(passed, now) {
+    if (this.running && this.seen) {
       const began = performance.now();
       this.weather(passed);
       this.sides.forEach((side) => { this.steps += side.stage.advance(passed * this.speed); });
       this.busy += performance.now() - began;
-      this.sides.forEach((side) => side.paint());
+      this.sides.forEach((side) => side.stage.paint());  // pictures first: reading a size after writing a text costs a layout
+      this.sides.forEach((side) => side.stage.tell(side.root));
     }
     this.measure(now);
-    requestAnimationFrame((next) => this.frame(next));
   }
 
   // The same gusts for both.
@@ -167,24 +182,29 @@ class Lab {
     $("#run").addEventListener("click", () => this.toggle());
     $("#again").addEventListener("click", () => { this.sides.forEach((side) => side.stage.reset()); this.draw(); });
     $("#push").addEventListener("click", () => this.pushBoth(9, 3));
-    $("#speed").addEventListener("change", (event) => { this.speed = Number(event.target.value); });
-    $("#film").addEventListener("click", () => film($("#film"), this.sides.map((side) => side.stage.canvas), () => this.sides.map((side) => $(".outcome", side.root).textContent)));
+    $("#lab-speed").addEventListener("change", (event) => { this.speed = Number(event.target.value); });
+    for (const [id, record] of [["#film", film], ["#film-gif", gif]]) {
+      $(id).addEventListener("click", () => {
+        if (!this.running) this.toggle();
+        record($(id), this.sides.map((side) => side.stage.canvas), () => this.sides.map((side) => `${side.run.condition}, ${$(".outcome", side.root).textContent}`));
+      });
+    }
     this.slider.addEventListener("input", () => this.seek(Number(this.slider.value)));
-    this.slider.addEventListener("change", () => this.remember());
-    const canvas = $("#returns"), at = (event) => this.seek(((event.offsetX - this.chart.pad.left) / (canvas.clientWidth - this.chart.pad.left - this.chart.pad.right)) * this.end);
+    this.slider.addEventListener("change", () => this.changed());
+    const canvas = $("#returns"), at = (event) => this.seek(axisAt(canvas, event, this.end));
     canvas.addEventListener("pointerdown", (event) => { canvas.setPointerCapture(event.pointerId); at(event); });
     canvas.addEventListener("pointermove", (event) => { if (event.buttons) at(event); });
-    canvas.addEventListener("pointerup", () => this.remember());
+    canvas.addEventListener("pointerup", () => this.changed());
     $$("[data-factor]").forEach((input) => input.addEventListener("input", () => this.change()));
     $("#calm").addEventListener("click", () => { $$("[data-factor]").forEach((input) => { input.value = 1; }); this.change(); });
-    document.addEventListener("keydown", (event) => {
+    this.heard.addEventListener("keydown", (event) => {
       if (/^(SELECT|BUTTON|SUMMARY|A|INPUT)$/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey) return;
       const action = { " ": () => this.toggle(), p: () => this.pushBoth(9, 3), r: () => this.sides.forEach((side) => side.stage.reset()) }[event.key];
       if (!action) return;
       event.preventDefault();
       action();
     });
-    new ResizeObserver(() => this.draw()).observe($(".stages"));
+    new ResizeObserver(() => this.draw()).observe($(".stages", this.root));
   }
 
   change() {
@@ -197,12 +217,27 @@ class Lab {
   }
 }
 
-function startLab() {
-  document.documentElement.classList.add("scripted");
-  startTheme();
-  const plain = JSON.parse($("#data").textContent);
-  unpack(plain).then((data) => {
-    globalThis.lab = new Lab(data);
+// The task and the run that lost most of what it had learnt, as a share of what any run reached; and the run of that
+// order which has most of it at the end.
+function mostLost({ runs, robots }) {
+  let found = { task: robots[0].name, lost: 0, kept: 0, loss: -Infinity };
+  const last = (run, stage, task) => run.curves[stage]?.returns[task]?.at(-1) ?? NaN, end = (run, task) => last(run, run.curves.length - 1, task);
+  for (const { name: task } of robots) {
+    const reached = Math.max(1, ...runs.flatMap((run) => run.curves.flatMap((curve) => curve.returns[task] ?? [])).filter(isNumber));
+    runs.forEach((run, lost) => {
+      const loss = (last(run, run.stream.indexOf(task), task) - end(run, task)) / reached;
+      if (!(loss > found.loss)) return;
+      const others = runs.map((other, i) => [i, other]).filter(([, other]) => other.order === run.order).map(([i, other]) => [i, end(other, task)]);
+      found = { task, lost, loss, kept: others.reduce((best, next) => (next[1] > best[1] ? next : best), [lost, end(run, task)])[0] };
+    });
+  }
+  return found;
+}
+
+// In its own page, or inside a report.
+function startLab(plain, heard = document) {
+  return unpack(plain).then((data) => {
+    globalThis.lab = new Lab(data, heard);
     globalThis.training = new Training(globalThis.lab);
   }).catch((error) => {
     $("#wrong").textContent = `The engine could not be started: ${error}`;

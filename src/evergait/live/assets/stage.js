@@ -91,30 +91,22 @@ class LiveStage extends Stage {
   distance() { return this.now.position[0] - this.start; }
 
   paint() {
-    const { canvas, context: c, robotData: robot } = this, ratio = Math.min(devicePixelRatio || 1, 2), size = this.world.size ?? 1;
-    const width = canvas.clientWidth, height = canvas.clientHeight;
-    if (!width || !this.now) return;
-    const wanted = [Math.round(width * ratio), Math.round(height * ratio)];
-    if (canvas.width !== wanted[0] || canvas.height !== wanted[1]) [canvas.width, canvas.height] = wanted;
-    c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    c.clearRect(0, 0, width, height);
-    const [[left, bottom], [right, top]] = robot.bounds, scale = Math.min(width / (right - left), height / (top - bottom)) / Math.max(1, size);
+    const { robotData: robot, now } = this, size = this.world.size ?? 1;
+    if (!now) return;
     const parts = this.parts(), mean = (k) => parts.reduce((sum, part) => sum + part[k] + part[k + 2], 0) / (2 * parts.length);
-    this.follow(mean(0), width / scale);
-    const upright = robot.ground !== null || !robot.follow;
-    const cx = robot.follow ? this.at : (left + right) / 2, cy = upright ? Math.max(1, size) * (top + bottom) / 2 : mean(1);
-    const X = (x) => width / 2 + (x - cx) * scale, Y = (y) => height / 2 - (y - cy) * scale;
-    this.view = { cx, cy, scale, width, height };
-    this.floor(robot, X, Y, width, height, cx, cy, scale);
-    if (robot.follow) this.wake(X, Y);
-    for (const { ends, radius } of robot.scenery) this.part(ends, radius, true, resolved("--line-strong"), X, Y, scale);
-    const near = resolved(this.now.healthy ? this.colour() : "--fallen"), outline = resolved("--stage"), far = mix(near, outline, 0.45);
-    const order = [...parts.keys()].sort((a, b) => robot.far[b] - robot.far[a] || a - b);
-    for (const i of order) {
-      this.part(parts[i], size * robot.radius[i] + 1.5 / scale, robot.round[i], outline, X, Y, scale);
-      this.part(parts[i], size * robot.radius[i], robot.round[i], robot.far[i] ? far : near, X, Y, scale);
-    }
-    if (this.held) this.string(X, Y);
+    this.follow(mean(0), this.view ? this.view.width / this.view.scale : Infinity);
+    this.view = this.scene(robot, { parts, camera: [this.at, mean(1)], trail: this.trace, colour: this.colour(), fallen: !now.healthy, size });
+    if (this.view && this.held) this.string();
+  }
+
+  // What it has come to, in words over its picture; written only where it has changed, for the browser's sake.
+  tell(root) {
+    const { now } = this, write = (name, text) => { const node = $(name, root); if (node.textContent !== text) node.textContent = text; };
+    if (!now) return;
+    write(".distance", `${format(this.distance(), 1)} m`);
+    write(".score", `return ${format(now.total, 0)}`);
+    const fell = $(".fell", root);
+    if (fell.hidden !== now.healthy) fell.hidden = now.healthy;
   }
 
   // A calm camera: it moves as fast as the robot does on the whole, and drifts to its middle.
@@ -129,23 +121,13 @@ class LiveStage extends Stage {
     if (Math.abs(x - this.at) > wide / 3) this.at = x;
   }
 
-  wake(X, Y) {
-    const c = this.context;
-    c.strokeStyle = resolved(this.colour());
-    c.globalAlpha = 0.35;
-    c.lineWidth = 1.5;
-    c.beginPath();
-    this.trace.forEach(([x, y], i) => c[i ? "lineTo" : "moveTo"](X(x), Y(y)));
-    c.stroke();
-    c.globalAlpha = 1;
-  }
-
-  string(X, Y) {
-    const { context: c, held } = this, [x, z] = this.pointOf(held.dof, held.x, held.z);
+  string() {
+    const { context: c, held, view: { cx, cy, scale, width, height } } = this, place = (x, z) => [width / 2 + (x - cx) * scale, height / 2 - (z - cy) * scale];
+    const from = place(...this.pointOf(held.dof, held.x, held.z)), to = place(held.targetX, held.targetZ);
     c.strokeStyle = c.fillStyle = resolved("--ink");
     c.lineWidth = 2;
-    c.beginPath(); c.moveTo(X(x), Y(z)); c.lineTo(X(held.targetX), Y(held.targetZ)); c.stroke();
-    c.beginPath(); c.arc(X(held.targetX), Y(held.targetZ), 5, 0, 7); c.fill();
+    c.beginPath(); c.moveTo(...from); c.lineTo(...to); c.stroke();
+    c.beginPath(); c.arc(...to, 5, 0, 7); c.fill();
   }
 
   worldAt(event) {
@@ -185,4 +167,16 @@ class LiveStage extends Stage {
       this.push(...way);
     });
   }
+}
+
+// Calls `work` with the seconds since the last frame, as long as the page is open and in sight.
+function everyFrame(work) {
+  let last = null;
+  const frame = (now) => {
+    const passed = Math.min((now - (last ?? now)) / 1000, 0.1);
+    last = now;
+    if (!document.hidden) work(passed, now);
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
 }

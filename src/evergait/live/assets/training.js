@@ -72,7 +72,7 @@ class Training {
     const plan = this.plan(), generations = clamp(Math.round(Number($("#generations").value)) || 1, 1, 2000), { lab } = this;
     const run = this.newRun(plan, generations), curve = run.curves[plan.stage];
     this.toggle(true);
-    $("#redo").hidden = !run.followed || Boolean(plan.stage && run.config.steps);  // a budget of steps ends phases elsewhere
+    $("#by-command").hidden = !run.followed || Boolean(plan.stage && run.config.steps);  // a budget of steps ends phases elsewhere
     $("#toml").textContent = toToml(commandConfig(run, plan, generations));
     lab.task = plan.learning;
     lab.press();

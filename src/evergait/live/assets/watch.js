@@ -188,6 +188,7 @@ class Watcher {
     const lines = shown.map((cell) => ({
       colour: `--task-${this.conditions.indexOf(cell.condition) % 7}`,
       wide: this.shown?.cell === cell,
+      pale: this.shown?.cell !== cell,
       points: cell.phases.flatMap((name, stage) => this.points(this.curves.get(name)?.returns[this.task], name, stage)),
     }));
     const one = shown[0], marks = Array.from({ length: end }, (_, at) => ({ at, text: one && new Set(shown.map((cell) => cell.order)).size === 1 ? `learns ${taskName(one.stream[at] ?? "")}` : "" }));
@@ -243,7 +244,7 @@ class Gaits {
     this.stage = new LiveStage($("#gait"), engine, () => "--task-0");
     $("#pause").addEventListener("click", () => { this.running = !this.running; this.label(); });
     this.label();
-    requestAnimationFrame((now) => this.frame(now));
+    everyFrame((passed) => this.frame(passed));
   }
 
   label() { $("#pause").textContent = this.running ? "Pause" : "Run"; }
@@ -280,22 +281,14 @@ class Gaits {
     }));
   }
 
-  frame(now) {
-    const passed = Math.min((now - (this.last ?? now)) / 1000, 0.1), { stage } = this;
-    this.last = now;
-    if (stage.now && !document.hidden) {
-      if (this.running) stage.advance(passed);
-      stage.paint();
-      $("#phase .distance").textContent = `${format(stage.distance(), 1)} m`;
-      $("#phase .score").textContent = `return ${format(stage.now.total, 0)}`;
-      $("#phase .fell").hidden = stage.now.healthy;
-    }
-    requestAnimationFrame((next) => this.frame(next));
+  frame(passed) {
+    const { stage } = this;
+    if (this.running && stage.now) stage.advance(passed);
+    stage.paint();
+    stage.tell($("#phase"));
   }
 }
 
 function startWatch() {
-  document.documentElement.classList.add("scripted");
-  startTheme();
   unpackModule(JSON.parse($("#data").textContent).module).then((module) => Engine.open(module)).then((engine) => { globalThis.watcher = new Watcher(engine); });
 }

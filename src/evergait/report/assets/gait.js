@@ -85,23 +85,39 @@ class Stage {
   }
 
   draw(gait, seconds, task) {
-    const { canvas, context: c } = this, ratio = Math.min(devicePixelRatio || 1, 2);
-    const width = canvas.clientWidth, height = canvas.clientHeight;
-    if (!width) return;
-    if (canvas.width !== Math.round(width * ratio)) [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (!gait) { this.clear(); return; }
+    const frame = gait.frameAt(seconds), { robot, stride } = gait, pose = gait.pose(frame);
+    const first = Math.max(0, Math.floor(frame) - Math.round(robot.frameRate * 3)), trail = [];
+    for (let f = first; f <= frame; f++) trail.push(gait.centre(f));
+    const parts = robot.radius.map((_, i) => pose.subarray(i * stride, i * stride + 5));
+    this.scene(robot, { parts, camera: gait.camera(frame), trail, colour: `--task-${task % 7}`, fallen: gait.fell(seconds) });
+  }
+
+  // An empty canvas as large as the page has it; none if it is not in sight.
+  clear() {
+    const { canvas, context: c } = this, ratio = Math.min(devicePixelRatio || 1, 2), width = canvas.clientWidth, height = canvas.clientHeight;
+    if (!width) return null;
+    const wanted = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (canvas.width !== wanted[0] || canvas.height !== wanted[1]) [canvas.width, canvas.height] = wanted;
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     c.clearRect(0, 0, width, height);
-    if (!gait) return;
-    const frame = gait.frameAt(seconds), robot = gait.robot, [[left, bottom], [right, top]] = robot.bounds;
-    const scale = Math.min(width / (right - left), height / (top - bottom));
-    const [cx, cy] = robot.follow ? gait.camera(frame) : [(left + right) / 2, 0];
+    return { width, height };
+  }
+
+  // A robot at one moment: its parts as [x1, y1, x2, y2, depth], where to look, the way it came; returns the view.
+  scene(robot, { parts, camera, trail, colour, fallen, size = 1 }) {
+    const box = this.clear();
+    if (!box) return null;
+    const { width, height } = box, [[left, bottom], [right, top]] = robot.bounds, room = Math.max(1, size);
+    const scale = Math.min(width / (right - left), height / (top - bottom)) / room;
     const upright = robot.ground !== null || !robot.follow;  // seen from the side: the floor stays where it is
-    const middle = upright ? (top + bottom) / 2 : cy;
-    const X = (x) => width / 2 + (x - cx) * scale, Y = (y) => height / 2 - (y - middle) * scale;
-    this.floor(robot, X, Y, width, height, cx, middle, scale);
-    if (robot.follow) this.trail(gait, frame, X, Y, task);
+    const cx = robot.follow ? camera[0] : (left + right) / 2, cy = upright ? (room * (top + bottom)) / 2 : camera[1];
+    const X = (x) => width / 2 + (x - cx) * scale, Y = (y) => height / 2 - (y - cy) * scale;
+    this.floor(robot, X, Y, width, height, cx, cy, scale);
+    if (robot.follow) this.trail(trail, colour, X, Y);
     for (const { ends, radius } of robot.scenery) this.part(ends, radius, true, resolved("--line-strong"), X, Y, scale);
-    this.robot(gait, frame, X, Y, scale, task, gait.fell(seconds));
+    this.robot(robot, parts, resolved(fallen ? "--fallen" : colour), size, X, Y, scale);
+    return { cx, cy, scale, width, height };
   }
 
   floor(robot, X, Y, width, height, cx, cy, scale) {
@@ -136,30 +152,24 @@ class Stage {
     }
   }
 
-  trail(gait, frame, X, Y, task) {
-    const c = this.context, first = Math.max(0, Math.floor(frame) - Math.round(gait.robot.frameRate * 3));
-    c.strokeStyle = resolved(`--task-${task % 7}`);
+  trail(places, colour, X, Y) {
+    const c = this.context;
+    c.strokeStyle = resolved(colour);
     c.globalAlpha = 0.35;
     c.lineWidth = 1.5;
     c.beginPath();
-    for (let f = first; f <= frame; f++) {
-      const [x, y] = gait.centre(f);
-      c[f === first ? "moveTo" : "lineTo"](X(x), Y(y));
-    }
+    places.forEach(([x, y], i) => c[i ? "lineTo" : "moveTo"](X(x), Y(y)));
     c.stroke();
     c.globalAlpha = 1;
   }
 
-  robot(gait, frame, X, Y, scale, task, fallen) {
-    const { robot, stride } = gait, pose = gait.pose(frame);
-    const parts = robot.radius.map((radius, i) => ({ i, radius, ends: pose.subarray(i * stride, i * stride + 4), depth: pose[i * stride + 4] }));
+  robot(robot, parts, near, size, X, Y, scale) {
+    const outline = resolved("--stage"), far = mix(near, outline, 0.45);
     // Far parts first: by depth where there is one, else the limb that the model paints in another colour.
-    parts.sort((a, b) => (robot.planar ? robot.far[b.i] - robot.far[a.i] : b.depth - a.depth) || a.i - b.i);
-    const near = resolved(fallen ? "--fallen" : `--task-${task % 7}`), outline = resolved("--stage");
-    const far = mix(near, outline, 0.45);
-    for (const { i, radius, ends } of parts) {
-      this.part(ends, radius + 1.5 / scale, robot.round[i], outline, X, Y, scale);
-      this.part(ends, radius, robot.round[i], robot.planar && robot.far[i] ? far : near, X, Y, scale);
+    const order = [...parts.keys()].sort((a, b) => (robot.planar ? robot.far[b] - robot.far[a] : parts[b][4] - parts[a][4]) || a - b);
+    for (const i of order) {
+      this.part(parts[i], size * robot.radius[i] + 1.5 / scale, robot.round[i], outline, X, Y, scale);
+      this.part(parts[i], size * robot.radius[i], robot.round[i], robot.planar && robot.far[i] ? far : near, X, Y, scale);
     }
   }
 
@@ -185,45 +195,4 @@ function mix(a, b, share) {
   const channels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
   const [from, to] = [channels(a), channels(b)];
   return `rgb(${from.map((value, i) => Math.round(value * (1 - share) + to[i] * share)).join(",")})`;
-}
-
-// What canvases show, side by side, as a film that the reader can keep; the browser's own recorder makes it.
-const FILM_SECONDS = 6;
-
-function save(blob, name) {
-  const link = make("a", { href: URL.createObjectURL(blob), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-}
-
-async function film(button, canvases, captions, name = "evergait.webm") {
-  const kind = ["video/webm;codecs=vp9", "video/webm", "video/mp4"].find((type) => globalThis.MediaRecorder?.isTypeSupported(type));
-  if (!kind) { button.textContent = "This browser cannot record"; button.disabled = true; return; }
-  const width = canvases.reduce((sum, canvas) => sum + canvas.width, 0), height = Math.max(...canvases.map((canvas) => canvas.height)), strip = Math.round(height / 9);
-  const sheet = make("canvas", { width, height: height + strip }), c = sheet.getContext("2d"), parts = [];
-  const recorder = new MediaRecorder(sheet.captureStream(30), { mimeType: kind, videoBitsPerSecond: 2_500_000 });
-  const words = button.textContent, began = performance.now();
-  button.disabled = true;
-  recorder.ondataavailable = ({ data }) => parts.push(data);
-  const done = new Promise((resolve) => { recorder.onstop = resolve; });
-  recorder.start();
-  const draw = (now) => {
-    c.fillStyle = resolved("--stage");
-    c.fillRect(0, 0, width, height + strip);
-    c.fillStyle = resolved("--ink");
-    c.font = `${Math.round(strip * 0.45)}px system-ui, sans-serif`;
-    let x = 0;
-    canvases.forEach((canvas, i) => {
-      c.drawImage(canvas, x, strip);
-      c.fillText(captions()[i] ?? "", x + strip / 2, strip * 0.65, canvas.width - strip);
-      x += canvas.width;
-    });
-    const left = FILM_SECONDS - (now - began) / 1000;
-    button.textContent = `${format(Math.max(left, 0), 0)} s`;
-    if (left > 0) requestAnimationFrame(draw); else recorder.stop();
-  };
-  requestAnimationFrame(draw);
-  await done;
-  save(new Blob(parts, { type: kind.split(";")[0] }), kind.startsWith("video/mp4") ? name.replace("webm", "mp4") : name);
-  [button.disabled, button.textContent] = [false, words];
 }

@@ -8,8 +8,10 @@ startDownloads();
 if ($("#player") && data.shelves.length) {
   globalThis.player = new Player($("#player"), data);
   keepView(globalThis.player);
-  if (data.live) startInside(globalThis.player, data.live);
 }
+if (data.live) startLab(data.live, $("#lab")).then(() => {
+  if (globalThis.lab && !location.search.includes("gait=")) $("#recorded").open = false;  // robots live in its place
+});
 // Everything is on paper: details are opened for printing and closed again.
 addEventListener("beforeprint", () => $$("details:not([open])").forEach((node) => { node.open = true; node.dataset.printed = ""; }));
 addEventListener("afterprint", () => $$("details[data-printed]").forEach((node) => { node.open = false; delete node.dataset.printed; }));

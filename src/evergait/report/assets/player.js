@@ -204,13 +204,13 @@ class Player {
 
   listen() {
     this.button.addEventListener("click", () => this.toggle());
-    $("#record").addEventListener("click", () => {
+    for (const [id, record] of [["#record", film], ["#record-gif", gif]]) $(id).addEventListener("click", () => {
       this.touched = true;
       if (!this.playing) this.play();
-      film($("#record"), this.sides.map((side) => $$("canvas", side.root).find((canvas) => !canvas.hidden)), () => this.sides.map((side) => side.stage.canvas.getAttribute("aria-label")));
+      record($(id), this.sides.map((side) => side.stage.canvas), () => this.sides.map((side) => side.stage.canvas.getAttribute("aria-label")));
     });
     this.scrub.addEventListener("input", () => { this.touched = true; this.pause(); this.seek(Number(this.scrub.value)); });
-    $("#speed").addEventListener("change", (event) => { this.speed = Number(event.target.value); });
+    $("#speed", this.root).addEventListener("change", (event) => { this.speed = Number(event.target.value); });
     $$("#player-tasks button").forEach((button) => {
       const press = () => $$("#player-tasks button").forEach((other) => other.setAttribute("aria-pressed", String(other.dataset.task === this.task)));
       button.addEventListener("click", () => {
