@@ -43,7 +43,7 @@ def opened(browser: Any) -> Iterator[Open]:
 
 def until(page: Any, condition: str) -> None:
     """Wait in Python: the page's own policy forbids the eval that waiting in the page would need."""
-    for _ in range(100):
+    for _ in range(1200):
         if page.evaluate(condition):
             return
         page.wait_for_timeout(50)
