@@ -13,8 +13,7 @@ import argparse
 import heapq
 
 from evergait.studies.base import read_study
-from evergait.studies.cells import study_cells
-from evergait.studies.tree import Tree
+from evergait.studies.cells import Tree, study_cells
 from evergait.workers import Ray
 from evergait.workers.chunks import Chunks
 

@@ -20,8 +20,7 @@ from mujoco.batch import Batch
 
 from evergait.core.random import PERTURBATION, Noise
 from evergait.engines.base import Episodes
-from evergait.engines.mujoco.engine import N_SLOTS, MujocoEngine
-from evergait.engines.mujoco.flight import Flight, Rows
+from evergait.engines.mujoco.engine import N_SLOTS, Flight, MujocoEngine, Rows
 from evergait.engines.mujoco.simulation import Simulation
 from evergait.engines.mujoco.tasks import RULES
 from evergait.policy import ActiveLayer, Network

@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from pages import fill_in  # noqa: E402
 
 from evergait import _native, vector  # noqa: E402
-from evergait.engines.acting import Acting  # noqa: E402
+from evergait.policy.network import Acting  # noqa: E402
 from evergait.tasks.quiet import quiet  # noqa: E402
 
 Step = Callable[[np.ndarray], Any]

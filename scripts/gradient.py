@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from pages import DOCS, fill_in, markdown, with_interval  # noqa: E402
 
-from evergait.analysis.gather import Values, table_of  # noqa: E402
+from evergait.analysis.groups import Values, table_of  # noqa: E402
 from evergait.core.arrays import Float64  # noqa: E402
 from evergait.core.names import short  # noqa: E402
 from evergait.core.table import Table, Value  # noqa: E402

@@ -21,9 +21,9 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from pages import DOCS, fill_in, filled, markdown, with_interval  # noqa: E402, F401
 
-from evergait.analysis.curves import series  # noqa: E402
-from evergait.analysis.gather import Measure  # noqa: E402
+from evergait.analysis.groups import Measure  # noqa: E402
 from evergait.analysis.study import Analysis  # noqa: E402
+from evergait.analysis.transfer import series  # noqa: E402
 from evergait.core.arrays import Float64  # noqa: E402
 from evergait.core.names import short  # noqa: E402
 from evergait.core.table import Table, Value  # noqa: E402

@@ -8,7 +8,7 @@ import json
 import re
 from pathlib import Path
 
-from evergait.analysis.gather import Values
+from evergait.analysis.groups import Values
 from evergait.core.table import Table
 
 ROOT = Path(__file__).parent.parent

@@ -23,27 +23,26 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from pages import DOCS, fill_in, markdown, rows, with_interval  # noqa: E402
 
-from evergait.analysis.curves import panel  # noqa: E402
-from evergait.analysis.gather import Measure, Values  # noqa: E402
+from evergait.analysis.groups import Measure, Values  # noqa: E402
 from evergait.analysis.study import Analysis  # noqa: E402
 from evergait.analysis.tables import extrema_tables, runs_table, single_task_table  # noqa: E402
+from evergait.analysis.transfer import panel  # noqa: E402
 from evergait.cli import main as evergait  # noqa: E402
 from evergait.config import Evaluation  # noqa: E402
 from evergait.core.names import short  # noqa: E402
 from evergait.core.table import Table, Value  # noqa: E402
-from evergait.figures.curves import draw_panel  # noqa: E402
+from evergait.figures.drawing import draw_panel  # noqa: E402
 from evergait.figures.style import SETTINGS, Picture, legend_below, panels  # noqa: E402
 from evergait.paper.claims import claims_table  # noqa: E402
-from evergait.paper.distance import distance as distance_to  # noqa: E402
-from evergait.paper.distance import published, worst_share  # noqa: E402
 from evergait.paper.numbers import paper_single_task  # noqa: E402
+from evergait.paper.ranges import distance as distance_to  # noqa: E402
+from evergait.paper.ranges import published, worst_share  # noqa: E402
 from evergait.paper.study import analyse, hat_scale  # noqa: E402
 from evergait.scores.metrics import Metrics  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402
-from evergait.studies.cells import study_cells  # noqa: E402
+from evergait.studies.cells import Tree, study_cells  # noqa: E402
 from evergait.studies.folder import is_study, load_results, read_cells  # noqa: E402
 from evergait.studies.results import phase_label  # noqa: E402
-from evergait.studies.tree import Tree  # noqa: E402
 from evergait.training.evaluate import Evaluator  # noqa: E402
 from evergait.training.run import Run  # noqa: E402
 from evergait.workers import LocalWorkers  # noqa: E402

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 import evergait
-from evergait.analysis.curves import panel, series
 from evergait.analysis.study import Analysis
+from evergait.analysis.transfer import panel, series
 from evergait.cli import main as cli
 from evergait.core.names import short
-from evergait.figures.curves import draw_switches
+from evergait.figures.drawing import draw_switches
 from evergait.figures.style import Picture, legend_below, panels, task_colours
 from evergait.paper.study import analyse
 from evergait.studies.folder import load_results

@@ -12,19 +12,16 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from synthetic import make_study
 
-from evergait.analysis.curves import panel
 from evergait.analysis.ranking import number, standings
 from evergait.analysis.study import Analysis
 from evergait.analysis.tables import MEASURES
-from evergait.analysis.transfer import interference, pairwise
+from evergait.analysis.transfer import interference, pairwise, panel
 from evergait.cli import main
-from evergait.commands.report import write_report
+from evergait.commands.pages import write_report
 from evergait.commands.show import describe_study
 from evergait.core.names import short
-from evergait.figures.bars import pairwise_figure
-from evergait.figures.curves import curve_figures
-from evergait.paper.study import analyse
-from evergait.paper.tables import all_tables
+from evergait.figures.drawing import curve_figures, pairwise_figure
+from evergait.paper.study import all_tables, analyse
 from evergait.studies.results import Results
 from report.test_page import page_data
 

@@ -9,8 +9,7 @@ import pytest
 
 from evergait.core.table import Table, escape_latex, escape_markdown
 from evergait.figures.artifacts import write_artifacts
-from evergait.paper.study import analyse
-from evergait.paper.tables import all_tables
+from evergait.paper.study import all_tables, analyse
 from evergait.studies.results import Results
 
 # The independent script: standard library only, straight from the files.

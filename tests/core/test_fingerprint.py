@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from evergait.core.fingerprint import libm_fingerprint
+from evergait.core.versions import libm_fingerprint
 
 FMA = "fma" in Path("/proc/cpuinfo").read_text().split() and "glibc" in os.confstr("CS_GNU_LIBC_VERSION")  # type: ignore[operator]
 
 
 def elsewhere(**environment: str) -> str:
     """The fingerprint of a process with other surroundings."""
-    code = "from evergait.core.fingerprint import libm_fingerprint; print(libm_fingerprint())"
+    code = "from evergait.core.versions import libm_fingerprint; print(libm_fingerprint())"
     command = [sys.executable, "-c", code]
     return subprocess.check_output(command, env={**os.environ, **environment}, text=True).strip()
 

@@ -10,9 +10,9 @@ from plain_gymnasium import replay_in_gymnasium
 
 from evergait.core.errors import EvergaitError
 from evergait.engines import Engine, Episodes, Outcome, available, engine_name, make_engine
-from evergait.engines.acting import act, to_action
 from evergait.engines.gymnasium.episode import pack, perceived
 from evergait.engines.mujoco.engine import MujocoEngine
+from evergait.policy.network import act, to_action
 from evergait.tasks import Task, make, parse_task
 from evergait.tasks.variants import apply_to_environment
 

@@ -14,7 +14,7 @@ from evergait.commands.study import run_study
 from evergait.config import Config, Evaluation
 from evergait.methods import Replay
 from evergait.policy import PolicyConfig
-from evergait.policy.export import export_policy
+from evergait.policy.layout import export_policy
 from evergait.training.observer import Observer, Position
 from evergait.training.run import train
 

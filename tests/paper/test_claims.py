@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evergait.analysis.gather import Values
+from evergait.analysis.groups import Values
 from evergait.core.arrays import Float64
 from evergait.paper.claims import Claim, Rule, at_least, at_most, claims_table, study_claims, within
 from evergait.paper.numbers import paper_extrema, paper_multi_task, paper_single_task
 from evergait.paper.roles import find_roles, reference_condition
-from evergait.paper.study import analyse
-from evergait.paper.tables import all_tables
+from evergait.paper.study import all_tables, analyse
 from evergait.store.ledger import Ledger, Record
 from evergait.studies.base import read_study
 from evergait.studies.cells import study_cells

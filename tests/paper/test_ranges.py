@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from evergait.figures.ranges import ranges_figures
-from evergait.paper.distance import distance, published, worst_share
+from evergait.figures.drawing import ranges_figures
 from evergait.paper.numbers import paper_extrema, paper_single_task
-from evergait.paper.ranges import ranges_table, study_ranges
+from evergait.paper.ranges import distance, published, ranges_table, study_ranges, worst_share
 from evergait.paper.study import hat_scale
 from evergait.scores.metrics import Metrics
 from evergait.store.ledger import Ledger, Record

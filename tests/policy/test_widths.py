@@ -14,9 +14,9 @@ from evergait import _native, train
 from evergait.config import Config
 from evergait.core.errors import EvergaitError
 from evergait.core.random import PERTURBATION, Noise
-from evergait.engines.acting import act
 from evergait.methods import Naive
 from evergait.policy import ActiveLayer, Candidates, Network, PolicyConfig
+from evergait.policy.network import act
 
 SUPPORT = Path(__file__).parents[1] / "support"
 WIDTHS = [(600, 3), (20_000, 64, 2), (513, 1000, 4), (3, 5000, 17, 600), (65_536, 1), (1, 65_536)]

@@ -15,10 +15,9 @@ from evergait.commands.study import run_study
 from evergait.config import Config
 from evergait.core.errors import EvergaitError
 from evergait.core.files import sha256, write_json
-from evergait.paper.study import analyse
-from evergait.paper.tables import all_tables
+from evergait.paper.study import all_tables, analyse
 from evergait.studies.folder import load_results
-from evergait.studies.status import study_status
+from evergait.studies.progress import study_status
 from evergait.training.observer import Observer, Position
 from evergait.training.run import Run, train
 

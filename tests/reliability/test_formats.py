@@ -12,7 +12,7 @@ from evergait.commands.study import run_study
 from evergait.core.files import read_json, read_tensors
 from evergait.store import ledger
 from evergait.studies.folder import load_results
-from evergait.studies.status import study_status
+from evergait.studies.progress import study_status
 from evergait.training import phases as identities
 from evergait.training.phases import plan_phases
 from evergait.training.run import Run, train

@@ -31,7 +31,7 @@ from evergait.core.files import (
     write_json,
     write_tensors,
 )
-from evergait.figures.plane import plane_figure
+from evergait.figures.drawing import plane_figure
 from evergait.paper.study import analyse
 from evergait.policy import Policy, PolicyConfig
 from evergait.report.gait import moments, recorder
@@ -43,8 +43,8 @@ from evergait.store.ledger import parse_ledger
 from evergait.store.phases import PARTS, PhaseFolder, identity_hash
 from evergait.studies.base import parse_study
 from evergait.studies.folder import load_results, read_cells
+from evergait.studies.progress import study_status
 from evergait.studies.results import Results
-from evergait.studies.status import study_status
 from evergait.tasks import parse_stream, parse_task
 from evergait.training.observer import Observer, Position
 from evergait.training.run import Run, train

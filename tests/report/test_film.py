@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 from synthetic import make_config, write_run
 
+from evergait.commands.pages import write_report
 from evergait.commands.play import play
-from evergait.commands.report import write_report
 from evergait.core.errors import EvergaitError
-from evergait.report import films
+from evergait.report import film as films
 from evergait.report.film import _renderer
 from evergait.report.gait import moments, recorder
 from evergait.report.robot import Robot
-from evergait.report.still import motion
-from evergait.report.video import HEIGHT, WIDTH
+from evergait.report.video import HEIGHT, WIDTH, motion
 from evergait.studies.results import Results
 from evergait.tasks import parse_task
 from evergait.training.run import Run

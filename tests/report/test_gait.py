@@ -15,10 +15,9 @@ from synthetic import make_config, write_run
 from evergait.commands.play import play
 from evergait.core.errors import EvergaitError
 from evergait.report import video
-from evergait.report.encoding import decode, encode
-from evergait.report.gait import moments, recorder, typical_episode
+from evergait.report.gait import decode, encode, moments, recorder, typical_episode
 from evergait.report.robot import Robot
-from evergait.report.still import motion
+from evergait.report.video import motion
 from evergait.tasks import parse_task
 from evergait.training.run import Run
 

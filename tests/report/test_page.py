@@ -15,20 +15,17 @@ from small import tiny_study
 from synthetic import EPISODES, forgetting, make_config, make_paper_study, make_study, write_foreign_phase, write_run
 
 from evergait.analysis import plane
-from evergait.analysis.curves import panel
 from evergait.analysis.plane import plane_data
 from evergait.analysis.ranking import number, percent, standings
-from evergait.analysis.transfer import interference_by_order
-from evergait.commands.report import write_report
+from evergait.analysis.transfer import interference_by_order, panel
+from evergait.commands.pages import write_report
 from evergait.commands.study import run_study
 from evergait.core.versions import in_words, versions
 from evergait.live.lab import alive
-from evergait.paper.study import analyse
-from evergait.paper.tables import all_tables
+from evergait.paper.study import all_tables, analyse
 from evergait.report import html, redo
 from evergait.report.catalogue import BUDGET, Catalogue
-from evergait.report.encoding import encode
-from evergait.report.gait import Moment, Recorder
+from evergait.report.gait import Moment, Recorder, encode
 from evergait.store.phases import PhaseStore
 from evergait.studies.folder import load_results
 from evergait.studies.results import Entry, Results

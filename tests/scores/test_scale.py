@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from evergait.core.errors import EvergaitError
-from evergait.scores.references import ScoreOptions, scale_of, shipped
-from evergait.scores.scale import choose_scale
+from evergait.scores.scale import ScoreOptions, choose_scale, scale_of, shipped
 from evergait.store.ledger import Ledger, Record
 
 

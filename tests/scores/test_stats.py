@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evergait.analysis.gather import Values
+from evergait.analysis.groups import Values
 from evergait.core.arrays import Float64
 from evergait.scores.stats import MIN_SEEDS, detectable, interval, t_quantile
 

@@ -20,13 +20,12 @@ from evergait.cli import main
 from evergait.commands.study import run_study
 from evergait.core.files import canonical_json
 from evergait.store import archive
-from evergait.store.archive import COLUMNS, LEDGERS, POLICIES, open_archive
-from evergait.store.numbers import put_numbers, take_numbers
+from evergait.store.archive import COLUMNS, LEDGERS, POLICIES, open_archive, put_numbers, take_numbers
 from evergait.store.pack import pack, unpack
 from evergait.store.phases import PhaseStore
 from evergait.studies.folder import load_results
+from evergait.studies.progress import study_status
 from evergait.studies.results import Results
-from evergait.studies.status import study_status
 
 N_PHASES = 12
 

@@ -8,9 +8,8 @@ import pytest
 from evergait.core.errors import EvergaitError
 from evergait.methods import Method, Replay
 from evergait.studies.base import parse_study, read_study, shipped_studies
-from evergait.studies.cells import select_cells, study_cells
+from evergait.studies.cells import Tree, select_cells, study_cells
 from evergait.studies.plan import Cost, phase_cost
-from evergait.studies.tree import Tree
 
 HEAD = 'title = "T"\ntasks = ["Reacher-v5", "InvertedPendulum-v5"]\n'
 NAIVE = '[conditions.naive]\nmethod = "naive"\n'

@@ -10,9 +10,9 @@ from evergait import EvergaitError
 from evergait.commands.study import run_study
 from evergait.methods import Stage
 from evergait.store.phases import PhaseStore
+from evergait.studies.progress import study_status
 from evergait.studies.rename import rename_study
 from evergait.studies.results import Results
-from evergait.studies.status import study_status
 from evergait.training import phases as identities
 from evergait.training.state import State
 from evergait.training.train import Trainer

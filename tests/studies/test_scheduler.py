@@ -19,14 +19,12 @@ from evergait.core.errors import EvergaitError
 from evergait.core.files import locked
 from evergait.store.phases import PhaseFolder
 from evergait.studies.base import read_study
-from evergait.studies.cells import study_cells
+from evergait.studies.cells import Node, Tree, study_cells
 from evergait.studies.folder import load_results
 from evergait.studies.pool import Pool
-from evergait.studies.progress import Progress
+from evergait.studies.progress import CellStatus, Progress, study_status
 from evergait.studies.results import Results
 from evergait.studies.scheduler import Care, Scheduler, ThisProcess
-from evergait.studies.status import CellStatus, study_status
-from evergait.studies.tree import Node, Tree
 from evergait.workers import Local, LocalWorkers
 
 COMMAND = (

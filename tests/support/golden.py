@@ -14,7 +14,7 @@ from small import every_method
 
 from evergait import Config, train
 from evergait.config import Evaluation
-from evergait.core.fingerprint import libm_fingerprint
+from evergait.core.versions import libm_fingerprint
 from evergait.es import SHAPINGS, Optimizer, Plain
 from evergait.methods import Interval, Naive, Replay
 from evergait.policy import PolicyConfig

@@ -5,9 +5,9 @@ import numpy as np
 from evergait.core.arrays import Float32
 from evergait.core.random import PERTURBATION, Noise
 from evergait.engines import Episodes
-from evergait.engines.acting import act, to_action
 from evergait.engines.gymnasium.episode import pack, perceived
 from evergait.policy import Network
+from evergait.policy.network import act, to_action
 from evergait.tasks import Task, make
 from evergait.tasks.variants import apply_to_environment
 

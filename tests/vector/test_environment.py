@@ -13,8 +13,8 @@ from gymnasium.wrappers import vector as wrappers
 import evergait.vector
 from evergait.core.arrays import Array
 from evergait.core.errors import EvergaitError
-from evergait.engines.acting import Acting
 from evergait.engines.mujoco.tasks import RULES
+from evergait.policy.network import Acting
 from evergait.tasks import VARIANTS
 from evergait.vector import Variant, VectorEnvironment, make
 from evergait.vector.generators import Generators, normal_table

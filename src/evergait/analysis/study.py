@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from evergait.analysis.gather import Measure, Values, table_of
-from evergait.analysis.groups import Group, group_entries, without_unfinished
+from evergait.analysis.groups import Group, Measure, Values, group_entries, table_of, without_unfinished
 from evergait.config import Config
 from evergait.scores.metrics import Metrics
 from evergait.scores.scale import Scale

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import tyro
 
 from evergait.commands.base import print_json, print_table
-from evergait.commands.selection import Which, select_run
+from evergait.commands.flags import Which, select_run
 from evergait.config import Evaluation
 from evergait.core.arrays import Float32
 from evergait.core.data import require

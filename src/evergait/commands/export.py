@@ -7,10 +7,10 @@ from typing import Annotated
 import tyro
 
 from evergait.commands.base import console
-from evergait.commands.selection import Which, select_run
+from evergait.commands.flags import Which, select_run
 from evergait.core.data import require
 from evergait.core.errors import EvergaitError
-from evergait.policy.export import export_policy
+from evergait.policy.layout import export_policy
 from evergait.studies.folder import load_results
 
 

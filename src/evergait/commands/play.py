@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from evergait.commands.base import console, make_folder, write_output
-from evergait.commands.selection import Which, select_run
+from evergait.commands.flags import Which, select_run
 from evergait.core.data import require
 from evergait.core.errors import EvergaitError
 from evergait.core.names import nearest, short

@@ -12,11 +12,11 @@ import rich.table
 import tyro
 from rich.text import Text
 
-from evergait.analysis.references import measure_references
+from evergait.analysis.scales import measure_references
 from evergait.commands.base import console, errors, first_flags, parse_flags
+from evergait.commands.flags import WorkersKind
 from evergait.commands.packing import StudyPack, StudyUnpack
 from evergait.commands.show import print_study
-from evergait.commands.workers import WorkersKind
 from evergait.core.console import Screen
 from evergait.core.errors import EvergaitError
 from evergait.core.files import locked, remove_leftovers
@@ -24,18 +24,16 @@ from evergait.core.limits import MOST_THREADS, within
 from evergait.core.signals import Stop, interruptible, stop_at_safe_points
 from evergait.core.terminal import inert
 from evergait.paper.study import analyse
-from evergait.scores.references import ScoreOptions
+from evergait.scores.scale import ScoreOptions
 from evergait.store.phases import PhaseStore
 from evergait.studies.base import read_study
-from evergait.studies.cells import select_cells, study_cells
+from evergait.studies.cells import Tree, select_cells, study_cells
 from evergait.studies.folder import load_results, open_study
 from evergait.studies.plan import make_plan
 from evergait.studies.pool import Pool
-from evergait.studies.progress import RUNNING, Progress
+from evergait.studies.progress import RUNNING, Progress, study_status
 from evergait.studies.results import Results
 from evergait.studies.scheduler import FAILURES, Care, Hands, Scheduler, ThisProcess
-from evergait.studies.status import study_status
-from evergait.studies.tree import Tree
 from evergait.tasks.process import set_limits
 from evergait.training.logs import LogName, check_log
 from evergait.training.progress import duration

@@ -1,7 +1,11 @@
 """`evergait train`: train a stream, or go on with it."""
 
+import ast
+import dataclasses
+import inspect
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,22 +14,72 @@ from typing import Annotated, Any
 import tyro
 
 from evergait.commands.base import console, errors, first_flags, parse_flags
-from evergait.commands.help import short_help
+from evergait.commands.flags import WorkersKind
 from evergait.commands.show import print_run
-from evergait.commands.workers import WorkersKind
 from evergait.config import Config, preset, read_config, trust_file
 from evergait.core.data import from_data
 from evergait.core.plugins import import_installed
 from evergait.core.signals import Stop, interruptible, stop_at_safe_points
 from evergait.es import Optimizer
 from evergait.methods import Method
-from evergait.scores.references import ScoreOptions
+from evergait.scores.scale import ScoreOptions
 from evergait.tasks.process import set_limits
 from evergait.training.logs import LogName, check_log, make_log
 from evergait.training.observer import Diagnostics, Observer, Position
 from evergait.training.progress import Progress
 from evergait.training.run import Run, check_seconds, check_threads, open_folder, train
 from evergait.workers import Local, Traffic, WorkersChoice
+
+EXAMPLES = """\
+  evergait train --preset quick --stream Swimmer-v5 InvertedPendulum-v5 --out runs/first
+  evergait train --preset tuned --stream 'H>S>W' --threads 2 --out runs/tuned
+  evergait train --stream Hopper-v5 Hopper-v5@moon --method replay --method.budget 192 --out runs/moon
+  evergait train --config runs/tuned/config.toml --seed 1 --out runs/tuned-1"""
+"""What people begin with."""
+
+WIDTH = 100
+
+
+def field_docs(kind: type[Any]) -> Mapping[str, str]:
+    """Field → the text below it in its class."""
+    (node,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    found, field = {}, ""
+    for statement in node.body if isinstance(node, ast.ClassDef) else ():
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            field = statement.target.id
+        elif field and isinstance(value, ast.Constant) and isinstance(value.value, str):
+            found[field], field = " ".join(value.value.split()), ""
+    return found
+
+
+def option(kind: type[Any], name: str) -> str:
+    """One option: its flag, what it does, and its default."""
+    flag = f"--{name.replace('_', '-')}"
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    default = fields[name].default
+    shown = f" ({default})" if isinstance(default, int | float | str) and default != "" else ""
+    text = textwrap.fill(f"{field_docs(kind)[name]}{shown}", WIDTH - 20)
+    return textwrap.indent(f"{flag:18}{textwrap.indent(text, ' ' * 18).strip()}", "  ")
+
+
+def short_help(title: str, options: Mapping[type[Any], tuple[str, ...]]) -> str:
+    """Title, examples, and some options of some classes."""
+    lines = [option(kind, name) for kind, names in options.items() for name in names]
+    return "\n".join(
+        (
+            textwrap.fill(title, WIDTH),
+            "",
+            "examples:",
+            EXAMPLES,
+            "",
+            "common options:",
+            *lines,
+            "",
+            "`evergait train --help-all` lists every option; `evergait methods` and `evergait tasks` what there is.",
+            "",
+        )
+    )
 
 
 @dataclass(frozen=True)

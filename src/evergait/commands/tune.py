@@ -13,7 +13,7 @@ from evergait.commands.base import console, errors
 from evergait.core.console import Screen
 from evergait.core.limits import MOST_TRIALS, within
 from evergait.core.signals import Stop
-from evergait.scores.references import ScoreOptions
+from evergait.scores.scale import ScoreOptions
 from evergait.studies.base import read_study
 from evergait.studies.space import read_search
 from evergait.studies.tune import tune_search

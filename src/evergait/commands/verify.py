@@ -9,8 +9,8 @@ import numpy as np
 import tyro
 
 from evergait.commands.base import console, errors, print_json, print_table
+from evergait.commands.flags import Which
 from evergait.commands.reproduce import print_retrained, retrained_row
-from evergait.commands.selection import Which
 from evergait.core.arrays import Float64
 from evergait.core.data import require
 from evergait.core.errors import EvergaitError

@@ -1,10 +1,21 @@
-"""What this process runs on: the versions that decide bits, and what else might be asked for."""
+"""What this process runs on: versions that decide bits, and what elementary functions give here, to the last bit.
 
+MuJoCo, NumPy and other people's environments call the C library's sin, cos, pow …, NumPy's own vectorised ones and
+BLAS. All of these choose their code by the processor and differ in the last bit: a run on the `mujoco` or `gymnasium`
+engine has the same bits only where they do.
+"""
+
+import ctypes
+import functools
+import hashlib
 import platform
 from collections.abc import Mapping
 from importlib import metadata
 
+import numpy as np
+
 from evergait import _native
+from evergait.core.arrays import Float64
 
 PACKAGES = ("evergait", "mujoco", "numpy", "gymnasium")
 
@@ -41,3 +52,54 @@ def in_words(found: Mapping[str, str]) -> str:
     """
     bare = ("platform", "instructions")
     return ", ".join(value if name in bare else f"{name} {value}" for name, value in found.items())
+
+
+MACHINE_ENGINES = frozenset(("mujoco", "gymnasium"))
+"""Engines whose bits depend on what is fingerprinted here."""
+ONE = ("sin", "cos", "tan", "asin", "acos", "atan", "exp", "log", "cbrt", "tanh")
+"""Functions of the C library of one number; MuJoCo imports all but `atan` and `tanh`."""
+TWO = ("atan2", "pow")
+N = 4096
+"""Inputs of each: the variants for different processors disagree on seven in ten thousand."""
+
+
+def _inputs(low: float, high: float, n: int = N) -> Float64:
+    """Numbers all over a range, by integer arithmetic and one product: the same everywhere."""
+    scattered = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(11)
+    return low + (high - low) * (scattered.astype(np.float64) / 2.0**53)
+
+
+def _of_library() -> Float64:
+    """The C library's functions, as every shared object of this process finds them."""
+    library = ctypes.CDLL(None)
+    found: list[float] = []
+    for name in ONE:
+        function = getattr(library, name)
+        function.argtypes, function.restype = [ctypes.c_double], ctypes.c_double
+        found += map(function, _inputs(-1, 1) if name in ("asin", "acos") else _inputs(1e-3, 12))
+    for name in TWO:
+        function = getattr(library, name)
+        function.argtypes, function.restype = [ctypes.c_double] * 2, ctypes.c_double
+        found += map(function, _inputs(1e-3, 12), _inputs(-5, 5))
+    return np.array(found)
+
+
+def _of_numpy() -> list[bytes]:
+    """NumPy's vectorised functions, its sums, and BLAS."""
+    x, y = _inputs(1e-3, 12), _inputs(-5, 5)
+    functions = (np.sin, np.cos, np.tan, np.exp, np.log, np.tanh, np.arctan, np.cbrt)
+    found = [function(part).tobytes() for part in (x, x.astype(np.float32)) for function in functions]
+    found += [np.arctan2(x, y).tobytes(), np.power(x, y).tobytes(), np.sum(x * y).tobytes()]
+    for size in (2, 3, 7, 16, 64, 376):  # as long as the vectors of the tasks
+        found += [np.dot(x[:size], y[:size]).tobytes(), np.linalg.norm(y[:size]).tobytes()]
+        found.append(np.einsum("b,nbj->nj", x[:size], np.resize(y, (4, size, 3))).tobytes())
+    return [*found, (x[:256].reshape(16, 16) @ y[:256].reshape(16, 16)).tobytes()]
+
+
+@functools.cache
+def libm_fingerprint() -> str:
+    """A digest of them on fixed inputs: equal where the `mujoco` and `gymnasium` engines give the same bits."""
+    digest = hashlib.sha256(_of_library().tobytes())
+    for part in _of_numpy():
+        digest.update(part)
+    return digest.hexdigest()[:16]

@@ -8,14 +8,19 @@ import matplotlib as mpl
 from evergait.analysis.study import Analysis
 from evergait.core.files import make_own_folder, write_atomically
 from evergait.core.signals import interruptible
-from evergait.figures.bars import budget_interference_figure, heads_interference_figure, pairwise_figure
-from evergait.figures.curves import baselines_figure, curve_figures, side_by_side
-from evergait.figures.plane import plane_figure
-from evergait.figures.ranges import ranges_figures
+from evergait.figures.drawing import (
+    baselines_figure,
+    budget_interference_figure,
+    curve_figures,
+    heads_interference_figure,
+    pairwise_figure,
+    plane_figure,
+    ranges_figures,
+    side_by_side,
+)
 from evergait.figures.style import SETTINGS, Picture
-from evergait.paper.charts import budget_orders
-from evergait.paper.roles import find_roles
-from evergait.paper.tables import all_tables
+from evergait.paper.roles import budget_orders, find_roles
+from evergait.paper.study import all_tables
 
 
 def all_figures(analysis: Analysis, measure: bool = True, threads: int | None = None) -> list[Picture]:

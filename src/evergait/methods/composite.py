@@ -9,8 +9,7 @@ from typing import Any
 from evergait.core.arrays import Float32, Float64
 from evergait.core.errors import EvergaitError
 from evergait.es import Shaping
-from evergait.methods.base import Method
-from evergait.methods.context import Batch, Collect, Context, Memory, Stage, Step
+from evergait.methods.base import Batch, Collect, Context, Memory, Method, Stage, Step
 
 
 @dataclass(frozen=True)

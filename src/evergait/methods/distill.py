@@ -9,8 +9,7 @@ from evergait.core.arrays import Float32, Float64
 from evergait.core.data import require
 from evergait.core.random import DISTILLATION, Noise
 from evergait.es import Adam
-from evergait.methods.base import Method, split_evenly
-from evergait.methods.context import Collect, Collection, Context, Memory, Stage, Step
+from evergait.methods.base import Collect, Collection, Context, Memory, Method, Stage, Step, split_evenly
 from evergait.policy import Network
 
 ROUNDING = 1e-7

@@ -9,12 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from evergait.analysis.gather import Measure, Values, table_of
+from evergait.analysis.groups import Measure, Values, table_of
 from evergait.analysis.study import Analysis
 from evergait.core.names import short
 from evergait.core.table import Table, Value
-from evergait.paper.charts import budget_orders
-from evergait.paper.roles import Roles, find_roles
+from evergait.paper.roles import Roles, budget_orders, find_roles
 from evergait.scores.metrics import Metrics
 from evergait.scores.stats import MIN_SEEDS
 

@@ -1,6 +1,6 @@
-"""Where each of the paper's numbers lies in the range of our seeds: one run per cell is what the paper had."""
+"""How far runs are from the paper's numbers: of one run, and where each number lies in the range of our seeds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,10 +8,46 @@ import numpy as np
 from evergait.core.arrays import Float64
 from evergait.core.names import short
 from evergait.core.table import Table
-from evergait.paper.distance import published
-from evergait.paper.numbers import paper_single_task
+from evergait.paper.numbers import paper_extrema, paper_single_task
 from evergait.paper.roles import reference_condition
+from evergait.scores.metrics import Metrics
 from evergait.studies.results import Entry, Results
+
+Extrema = Mapping[tuple[int, str], tuple[float, float]]
+MOST = 1.5
+"""Where a share that is kept stops counting: a task that is learnt further while another one is."""
+
+
+def published(condition: str, order: str) -> Extrema:
+    """(stage, task) → the paper's worst and best evaluation; empty if it has none of these."""
+    return {
+        (int(row["step"]) - 1, f"{row['task']}-v5"): (float(row["min_return"]), float(row["max_return"]))
+        for row in paper_extrema()
+        if (row["condition"], row["order"]) == (condition, order)
+    }
+
+
+def worst_share(metrics: Metrics, learnt: int, stage: int) -> float:
+    """The worst evaluation of a task in a later phase, as a share of its best when it was learnt; from 0 to 1.5."""
+    task = metrics.task(learnt)
+    best = metrics.ledgers[learnt].best(task)
+    return float(np.clip(metrics.ledgers[stage].curve(task).min() / best, 0, MOST)) if best > 0 else 0.0
+
+
+def distance(metrics: Metrics, paper: Extrema) -> float:
+    """The mean over tasks of the mean of |ours - paper| over the best return in the task's own phase, as a share of the
+    paper's R*, and over the worst share of it in every later phase.
+    """
+    by_task = []
+    for learnt in range(metrics.n_stages):
+        task = metrics.task(learnt)
+        best = paper[learnt, task][1]
+        gaps = [abs(metrics.ledgers[learnt].curve(task).max() - best) / paper_single_task()[task]]
+        later = range(learnt + 1, metrics.n_stages)
+        gaps += [abs(worst_share(metrics, learnt, stage) - paper[stage, task][0] / best) for stage in later]
+        by_task.append(np.mean(gaps))
+    return float(np.mean(by_task))
+
 
 EXTREMES: dict[str, Callable[[Float64], float]] = {
     "worst": lambda curve: float(curve.min()),

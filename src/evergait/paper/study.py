@@ -1,10 +1,15 @@
-"""Results, analysed: as the paper measures where a study says so, by scores everywhere else."""
+"""Results as the paper has them: measured in its way where a study says so, with its tables."""
 
 from collections.abc import Mapping
 
 from evergait.analysis.scales import analyse_by_score, settings, single_task_source
 from evergait.analysis.study import Analysis
+from evergait.analysis.tables import extrema_tables, multi_task_table, runs_table, single_task_table, summary_table
+from evergait.core.table import Table
+from evergait.paper.claims import claims_table
 from evergait.paper.numbers import PaperNumbers, paper_single_task
+from evergait.paper.ranges import ranges_table
+from evergait.paper.roles import budgets_table
 from evergait.scores.scale import Scale, Source, learnt_tasks
 from evergait.studies.results import Results
 
@@ -42,3 +47,17 @@ def hat_scale(words: str, best: Mapping[str, float], tasks: tuple[str, ...]) -> 
 def _covers(source: Source, tasks: tuple[str, ...]) -> bool:
     """Whether there is an R* for every task; where it is not positive, dividing by it would turn better into worse."""
     return all(source[1].get(task, 0.0) > 0 for task in tasks)
+
+
+def all_tables(analysis: Analysis) -> list[Table]:
+    """Every table that has a row."""
+    tables = [
+        summary_table(analysis),
+        *([claims_table(analysis)] if analysis.published else ()),
+        single_task_table(analysis),
+        multi_task_table(analysis),
+        *extrema_tables(analysis),
+        *((budgets_table(analysis), ranges_table(analysis.results)) if analysis.published else ()),
+        runs_table(analysis),
+    ]
+    return [table for table in tables if table.rows]

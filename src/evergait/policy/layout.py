@@ -7,15 +7,18 @@ order of the stream. Initial numbers belong to a layer's name: adding tasks chan
 
 import functools
 import itertools
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from evergait import _native
-from evergait.core.arrays import Float32, Float64, Int32
+from evergait.core.arrays import Array, Float32, Float64, Int32
 from evergait.core.data import require
+from evergait.core.files import write_tensors
 from evergait.core.random import INITIAL_WEIGHTS, Noise, layer_index, uniform
 from evergait.policy.network import Activation, ActiveLayer, Network
 from evergait.tasks import Task, spaces
@@ -218,3 +221,24 @@ class Statistics:
             added[0] += length
             added[1:] += row
         return Statistics({**self.sums, task.name: self.sums[task.name] + added})
+
+
+def export_policy(path: Path, policy: Policy, theta: Float32, statistics: Statistics) -> None:
+    """Write every layer as `<layer>.weight` (n_out, n_in) and `<layer>.bias`, and the layout as JSON in the header."""
+    tensors: dict[str, Array] = {}
+    for layer in policy.layers.values():
+        tensors[f"{layer.name}.weight"] = theta[layer.offset : layer.bias].reshape(layer.n_out, layer.n_in)
+        tensors[f"{layer.name}.bias"] = theta[layer.bias : layer.end]
+    layout = {}
+    for task in policy.tasks:
+        space = spaces(task)
+        mean, scale = statistics.normaliser(task) if policy.config.normalise else (None, None)
+        if mean is not None and scale is not None:
+            tensors[f"{task.name}.mean"], tensors[f"{task.name}.scale"] = mean, scale
+        layout[task.name] = {
+            "layers": [[layer.name, n_out, activation] for layer, n_out, activation in policy.path(task)],
+            "discrete": space.discrete,
+            "action_middle": space.action_middle.tolist(),
+            "action_half_range": space.action_half_range.tolist(),
+        }
+    write_tensors(path, tensors, {"format": "evergait-policy-1", "tasks": json.dumps(layout)})

@@ -13,22 +13,20 @@ import jinja2
 from markupsafe import Markup
 
 import evergait
-from evergait.analysis.curves import panel
 from evergait.analysis.plane import plane_data
 from evergait.analysis.ranking import LEARNT, Standing, headline, number, percent, standings
 from evergait.analysis.study import Analysis
-from evergait.analysis.transfer import interference, interference_by_order, matrix, pairwise
+from evergait.analysis.transfer import interference, interference_by_order, matrix, pairwise, panel
 from evergait.core.names import short
 from evergait.report import redo
-from evergait.report.axes import tick_label, ticks
 from evergait.report.catalogue import Catalogue, Starts
-from evergait.report.charts import CAP, bar_domain, panel_data, row_domains
+from evergait.report.charts import CAP, bar_domain, panel_data, row_domains, tick_label, ticks
 from evergait.report.escape import script_json
-from evergait.report.films import SECONDS as FILM_SECONDS
-from evergait.report.films import page_films
+from evergait.report.film import SECONDS as FILM_SECONDS
+from evergait.report.film import page_films
 from evergait.report.plane import sketch
-from evergait.report.still import strobe
 from evergait.report.tables import claims_of, tables_of
+from evergait.report.video import strobe
 from evergait.scores.stats import MIN_SEEDS
 from evergait.studies.folder import is_study
 from evergait.studies.results import order_name

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from evergait.analysis.plane import LARGEST, UNMEASURED
 from evergait.core.names import short
-from evergait.report.axes import tick_label, ticks
+from evergait.report.charts import tick_label, ticks
 from evergait.scores.scale import Scale
 
 WIDTH, HEIGHT = 320, 280

@@ -6,7 +6,7 @@ from evergait.analysis.ranking import number
 from evergait.analysis.study import Analysis
 from evergait.core.table import Table, Value
 from evergait.paper.claims import Claim, study_claims
-from evergait.paper.tables import all_tables
+from evergait.paper.study import all_tables
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from evergait.engines import Episodes, engine_name
 from evergait.methods import Stage
 from evergait.policy import Statistics
 from evergait.store.phases import PhaseStore
-from evergait.studies.tree import Node, Tree
+from evergait.studies.cells import Node, Tree
 from evergait.tasks import Task, spaces
 from evergait.workers import LocalWorkers
 

@@ -21,8 +21,8 @@ from evergait.config import config_from_data
 from evergait.core.data import to_data
 from evergait.core.errors import EvergaitError
 from evergait.core.signals import HANDLED, Stop, interruptible, stop_at_safe_points
+from evergait.studies.cells import Node
 from evergait.studies.scheduler import Care, Ended, Watcher, train_node
-from evergait.studies.tree import Node
 from evergait.training.phases import plan_phases
 from evergait.workers import Workers, WorkersChoice
 

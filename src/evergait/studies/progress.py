@@ -1,18 +1,21 @@
-"""How a study goes: bars on a terminal, a quiet line now and then elsewhere, and running.json for `status`."""
+"""How a study goes: bars on a terminal, a quiet line elsewhere, running.json, and what `study status` reads of them."""
 
 import contextlib
 import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import Any, Literal, TextIO
 
 import rich.progress
 
 from evergait.core.console import Screen
-from evergait.core.files import write_json
-from evergait.studies.scheduler import Watcher
-from evergait.studies.tree import Node
+from evergait.core.errors import EvergaitError
+from evergait.core.files import is_locked, read_json, write_json
+from evergait.store.phases import PhaseFolder, PhaseStore
+from evergait.studies.cells import Node
+from evergait.studies.folder import StoredCell, read_cells
+from evergait.studies.scheduler import FAILURES, Watcher
 from evergait.training.progress import duration
 
 RUNNING = "running.json"
@@ -143,3 +146,71 @@ class Progress(Watcher):
             self._bars.stop()
         with contextlib.suppress(OSError):
             (self.path / RUNNING).unlink(missing_ok=True)
+
+
+State = Literal["done", "running", "failed", "stopped", "missing"]
+
+
+@dataclass(frozen=True)
+class CellStatus:
+    """How far one cell is."""
+
+    cell: StoredCell
+    state: State
+    n_done: int
+    """Finished phases."""
+    detail: str = ""
+    """Time left, or the reason."""
+
+
+def study_status(path: Path) -> list[CellStatus]:
+    """Every cell, in the order of the study."""
+    _, cells = read_cells(path)
+    store = PhaseStore.inside(path)
+    failures, running = _read(path / FAILURES), _read(path / RUNNING)
+    seen: dict[str, tuple[State, str]] = {}
+    for name in dict.fromkeys(name for cell in cells for name in cell.phases):
+        seen[name] = _phase_state(store.folder(name), failures, running)
+    return [_cell_status(cell, [seen[name] for name in cell.phases]) for cell in cells]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A file that the scheduler may take away at any moment."""
+    try:
+        return read_json(path)
+    except EvergaitError:
+        if path.exists():
+            raise
+        return {}
+
+
+def _phase_state(folder: PhaseFolder, failures: dict[str, Any], running: dict[str, Any]) -> tuple[State, str]:
+    if folder.is_done():
+        return "done", ""
+    if is_locked(folder.path / "lock"):
+        return "running", _time_left(running.get(folder.name))
+    if folder.name in failures:
+        return "failed", str(failures[folder.name])
+    if (folder.path / "progress.json").exists():
+        progress = folder.progress()
+        of = f" of {progress['generations']}" if "generations" in progress else ""
+        return "stopped", f"at generation {progress.get('generation')}{of}"
+    return "missing", ""
+
+
+def _time_left(pace: Any) -> str:
+    try:
+        done, left = str(pace["at"]), pace["seconds_left"]
+        return done if left is None else f"{done}, {duration(left)} left"
+    except (TypeError, KeyError, OverflowError, ValueError):
+        return ""
+
+
+def _cell_status(cell: StoredCell, phases: list[tuple[State, str]]) -> CellStatus:
+    """A cell is what the first of its phases is that is not done."""
+    n_done = 0
+    for state, detail in phases:
+        if state != "done":
+            return CellStatus(cell, state, n_done, detail)
+        n_done += 1
+    return CellStatus(cell, "done", n_done)

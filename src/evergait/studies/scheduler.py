@@ -14,7 +14,7 @@ from typing import Protocol
 from evergait.core.errors import EvergaitError
 from evergait.core.files import write_json
 from evergait.store.phases import PhaseStore
-from evergait.studies.tree import Node, Tree
+from evergait.studies.cells import Node, Tree
 from evergait.training.logs import LogName, make_log
 from evergait.training.observer import Diagnostics, Observer, Position
 from evergait.training.phases import PhaseTrainer

@@ -22,8 +22,7 @@ from evergait.core.errors import EvergaitError
 from evergait.core.files import locked, make_own_folder, read_json, write_atomically, write_json
 from evergait.core.signals import stop_at_safe_points
 from evergait.engines import engine_name
-from evergait.scores.references import scale_of
-from evergait.scores.scale import Scale
+from evergait.scores.scale import Scale, scale_of
 from evergait.store.ledger import Ledger, Record
 from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.studies.space import Dimension, Search

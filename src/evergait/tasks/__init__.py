@@ -1,9 +1,18 @@
 """Tasks, their variants and named streams."""
 
-from evergait.tasks.base import VARIANTS, Task, Variant, parse_task
+from evergait.tasks.base import (
+    PAPER_ORDERS,
+    PAPER_TASKS,
+    STREAMS,
+    VARIANTS,
+    Task,
+    Variant,
+    all_orders,
+    parse_stream,
+    parse_task,
+)
 from evergait.tasks.process import trust
 from evergait.tasks.spaces import Spaces, is_registered, make, refusal, spaces
-from evergait.tasks.streams import PAPER_ORDERS, PAPER_TASKS, STREAMS, all_orders, parse_stream
 
 __all__ = [
     "PAPER_ORDERS",

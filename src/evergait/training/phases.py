@@ -14,10 +14,9 @@ from typing import Any
 
 from evergait.config import Config
 from evergait.core.data import Family, to_identity
-from evergait.core.fingerprint import MACHINE_ENGINES, libm_fingerprint
 from evergait.core.plugins import plugin_of, plugin_version
 from evergait.core.signals import interruptible
-from evergait.core.versions import versions
+from evergait.core.versions import MACHINE_ENGINES, libm_fingerprint, versions
 from evergait.engines import ENGINES, engine_name
 from evergait.es import Optimizer
 from evergait.methods import Method, Stage

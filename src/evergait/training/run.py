@@ -35,10 +35,10 @@ from evergait.core.files import (
 )
 from evergait.core.limits import MOST_PHASES, MOST_THREADS, check_count, within
 from evergait.core.signals import stop_at_safe_points
-from evergait.engines.acting import Acting
 from evergait.policy import Policy
+from evergait.policy.network import Acting
 from evergait.scores.metrics import Metrics
-from evergait.scores.references import scale_of
+from evergait.scores.scale import scale_of
 from evergait.store.ledger import Ledger
 from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.tasks import Task, parse_task

@@ -2,6 +2,6 @@
 
 from evergait.workers.base import Traffic, Workers, WorkersChoice
 from evergait.workers.local import Local, LocalWorkers
-from evergait.workers.ray.choice import Ray
+from evergait.workers.ray import Ray
 
 __all__ = ["Local", "LocalWorkers", "Ray", "Traffic", "Workers", "WorkersChoice"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from evergait.core.errors import EvergaitError
 from evergait.core.files import read_bytes, read_json, sha256, write_atomically, write_json
-from evergait.policy.export import export_policy
+from evergait.policy.layout import export_policy
 from evergait.training.run import Run
 from evergait.zoo.card import card
 from evergait.zoo.catalogue import copy

@@ -27,7 +27,7 @@ SECONDS_TO_ARRIVE = 10.0
 class _Worker:
     """A process and the rows that it has been given and not answered."""
 
-    process: Process = field(default_factory=lambda: Process.start("evergait.engines.gymnasium.worker"))
+    process: Process = field(default_factory=lambda: Process.start("evergait.engines.gymnasium.episode"))
     rows: deque[int] = field(default_factory=deque)
     since: float = 0.0
     """When it began the first of them."""

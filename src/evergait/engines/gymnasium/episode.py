@@ -1,5 +1,8 @@
-"""One episode of one candidate in one Gymnasium environment: what every process of the engine does."""
+"""One episode of one candidate in one Gymnasium environment, and the process in which the engine runs such rows."""
 
+import contextlib
+import os
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -11,10 +14,12 @@ from evergait import _native
 from evergait.core.arrays import Float32, Float64
 from evergait.core.errors import EvergaitError
 from evergait.core.random import OBSERVATION_NOISE, Noise
-from evergait.engines.acting import act, to_action
 from evergait.engines.base import Episodes
 from evergait.policy import Network
+from evergait.policy.network import act, to_action
 from evergait.tasks import Task, make
+from evergait.tasks.channel import Channel
+from evergait.tasks.process import die_with, end_forks, in_words, register
 from evergait.tasks.quiet import hushed
 from evergait.tasks.variants import apply_to_environment, has_model
 
@@ -192,3 +197,34 @@ def pack(episodes: Episodes, row: int) -> Float32:
     packed = np.empty((1, episodes.network.native.packed_size), np.float32)
     _native.pack_candidates(episodes.rows(slice(row, row + 1)), packed, 1)
     return packed
+
+
+def main(pipe: int, lifeline: int) -> None:
+    """Serve until the other end of the pipe is closed; both arguments are file descriptors."""
+    die_with(lifeline)
+    connection, us = Channel(socket.socket(fileno=pipe)), os.getpid()
+    environments: dict[Task, Episode] = {}
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            # First what to simulate, then some of its rows, until something else is to be simulated.
+            message = connection.recv()
+            if isinstance(message, tuple):
+                episodes, spec = message
+                register(episodes.task, spec)
+                message = [READY]
+            for row in message:
+                answer = _answer(environments, episodes, row)
+                end_forks(us)
+                connection.send((row, answer))
+
+
+def _answer(environments: dict[Task, Episode], episodes: Episodes, row: int) -> Row | str | None:
+    """The outcome of a row, nothing if it is READY, or what the environment's user must read."""
+    try:
+        if episodes.task not in environments:
+            environments[episodes.task] = Episode(episodes.task)
+        return None if row == READY else environments[episodes.task].run(episodes, row)
+    except EvergaitError as error:
+        return str(error)
+    except BaseException as error:  # also SystemExit and KeyboardInterrupt: this process ends by its pipe alone
+        return in_words(error)

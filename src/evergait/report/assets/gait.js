@@ -1,6 +1,6 @@
 // A recorded gait: decoding it, and drawing one moment of it on a canvas as thick lines.
 
-// Base64 of variable-length integers: second differences over time, channel after channel (see encoding.py).
+// Base64 of variable-length integers: second differences over time, channel after channel (see gait.py).
 function decodeMotion(text, channels) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0)), numbers = [];
   for (let i = 0, value = 0, factor = 1; i < bytes.length; i++) {

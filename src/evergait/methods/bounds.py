@@ -1,13 +1,19 @@
-"""Multi-task training, the bound without forgetting: all tasks of the stream are learnt at once, in a single phase."""
+"""The bounds of all other methods: ES without any protection, the paper's baseline, and all tasks at once."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from evergait.core.data import to_identity
-from evergait.methods.base import Method, split_evenly
-from evergait.methods.context import Batch, Memory, Stage
+from evergait.methods.base import Batch, Memory, Method, Stage, split_evenly
 from evergait.tasks import Task
+
+
+@dataclass(frozen=True)
+class Naive(Method, name="naive"):
+    """Every candidate is evaluated on the task being learnt."""
+
+    alone: ClassVar[str] = "it is what is left without other methods"
 
 
 @dataclass(frozen=True)

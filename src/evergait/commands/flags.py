@@ -1,8 +1,11 @@
-"""Which run of a study a command is about: --condition, --order and --seed."""
+"""Flags that several commands share: which run of a study (--condition, --order, --seed), and which workers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import tyro
 
 from evergait.core.errors import EvergaitError
 from evergait.core.names import nearest
@@ -10,6 +13,7 @@ from evergait.studies.folder import is_study, load_results
 from evergait.studies.results import Entry, Results, order_name
 from evergait.tasks import parse_stream
 from evergait.training.run import Run
+from evergait.workers import WorkersChoice
 
 
 @dataclass(frozen=True)
@@ -66,3 +70,15 @@ def select_run(folder: Path, which: Which) -> Run:
         f"{folder}: is a study, and {len(entries)} of its runs are meant; choose one, as in "
         f"--condition {first.condition} --order '{first.order}' --seed {first.seed}"
     )
+
+
+@dataclass(frozen=True)
+class WorkersKind:
+    """Where episodes are simulated."""
+
+    workers: Annotated[str, tyro.conf.arg(metavar="|".join(WorkersChoice.members))] = "local"
+    """Where episodes are simulated; its options appear as --workers.*. The result does not depend on it."""
+
+    def choice(self) -> WorkersChoice:
+        """The workers of that kind, with their defaults."""
+        return WorkersChoice.named(self.workers, "workers")()
