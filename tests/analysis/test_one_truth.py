@@ -17,7 +17,7 @@ from evergait.analysis.study import Analysis
 from evergait.analysis.tables import MEASURES
 from evergait.analysis.transfer import interference, pairwise, panel
 from evergait.cli import main
-from evergait.commands.pages import write_report
+from evergait.commands.report import write_report
 from evergait.commands.show import describe_study
 from evergait.core.names import short
 from evergait.figures.drawing import curve_figures, pairwise_figure

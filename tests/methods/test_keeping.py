@@ -9,7 +9,7 @@ from evergait.core.arrays import Array, Float32, Float64
 from evergait.core.random import COLLECTION, Noise
 from evergait.methods import Adaptive, Anchor, Batch, Collection, Context, Distill, Ewc, Freeze, Method, Project, Step
 from evergait.methods.distill import ascent
-from evergait.methods.holding import gauss_newton_diagonal
+from evergait.methods.ewc import gauss_newton_diagonal
 from evergait.policy import Policy, PolicyConfig, Statistics
 from evergait.tasks import Task, parse_task, spaces
 from evergait.training.evaluate import Collector

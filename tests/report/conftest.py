@@ -6,7 +6,7 @@ import pytest
 from small import tiny_study
 from synthetic import make_study
 
-from evergait.commands.pages import write_report
+from evergait.commands.report import write_report
 from evergait.commands.study import run_study
 from evergait.studies.results import Results
 

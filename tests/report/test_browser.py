@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from synthetic import make_config, make_study, write_run
 
-from evergait.commands.pages import write_report
 from evergait.commands.play import play
+from evergait.commands.report import write_report
 from evergait.studies.results import Results
 from report.test_page import EVIL
 

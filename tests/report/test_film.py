@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from synthetic import make_config, write_run
 
-from evergait.commands.pages import write_report
 from evergait.commands.play import play
+from evergait.commands.report import write_report
 from evergait.core.errors import EvergaitError
 from evergait.report import film as films
 from evergait.report.film import _renderer

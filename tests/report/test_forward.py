@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from PIL import Image, ImageChops, ImageColor, ImageSequence
 
-from evergait.commands.pages import write_report
+from evergait.commands.report import write_report
 from evergait.live.lab import SAMPLE
 from evergait.studies.folder import load_results
 from report.test_browser import Open, opened, recorded, until

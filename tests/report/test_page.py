@@ -18,7 +18,7 @@ from evergait.analysis import plane
 from evergait.analysis.plane import plane_data
 from evergait.analysis.ranking import number, percent, standings
 from evergait.analysis.transfer import interference_by_order, panel
-from evergait.commands.pages import write_report
+from evergait.commands.report import write_report
 from evergait.commands.study import run_study
 from evergait.core.versions import in_words, versions
 from evergait.live.lab import alive

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evergait.analysis.plane import FILE, Plane
-from evergait.commands.pages import write_report
+from evergait.commands.report import write_report
 from evergait.paper.study import analyse
 from evergait.report.plane import DAMAGED, LEVELS, sketch
 from evergait.scores.scale import Scale

@@ -1,17 +1,14 @@
-"""Replay of earlier tasks: joint (the paper's section 3), at intervals (its Algorithm 1), and where most is lost."""
+"""Joint replay (the paper's section 3): extra evaluations on earlier tasks, ranked together with the current ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
-import numpy as np
-
-from evergait.core.arrays import Float32, Float64
+from evergait.core.arrays import Float64
 from evergait.core.data import added, require
 from evergait.core.errors import EvergaitError
-from evergait.core.random import CHOICE, Noise
 from evergait.es import Shaping, shape
-from evergait.methods.base import Batch, Collect, Context, Memory, Method, Stage, Step, split_evenly
+from evergait.methods.base import Batch, Memory, Method, Stage, split_evenly
 
 
 @dataclass(frozen=True)
@@ -70,102 +67,3 @@ class Replay(Method, name="replay"):
     ) -> list[Float64]:
         """Ranks over all members, or per task."""
         return utilities if self.ranks == "joint" else [shape(part, shaping) for part in fitness]
-
-
-@dataclass(frozen=True)
-class Interval(Method, name="interval"):
-    """Replays an earlier task in generations R, 2R, 3R, …"""
-
-    interval: int = 4
-    """R: every R-th generation is a replay; 0 never replays."""
-    choose: Literal["cycle", "uniform", "latest"] = "cycle"
-    """Which earlier task: each in turn, one at random, or the one learnt last."""
-
-    def check(self, stages: Sequence[Stage], where: str = "method") -> None:
-        """Raise EvergaitError for an interval that leaves no room for the current task."""
-        require(self.interval == 0 or self.interval >= 2, f"{where}.interval", self.interval, "0 (never) or at least 2")
-
-    def settings(self, stage: Stage) -> Mapping[str, Any]:
-        """Without replay, a phase is a naive one and shared with it."""
-        return super().settings(stage) if self.interval else {"name": "naive"}
-
-    def plan(self, stage: Stage, generation: int, batches: tuple[Batch, ...], memory: Memory) -> tuple[Batch, ...]:
-        """The whole population on an earlier task, if it is time."""
-        if not stage.earlier or not self.interval or generation % self.interval:
-            return batches
-        n_earlier, turn = len(stage.earlier), generation // self.interval - 1
-        which = {
-            "cycle": turn % n_earlier,
-            "uniform": int(Noise(stage.seed, CHOICE, generation, stage.index).integers(1)[0]) % n_earlier,
-            "latest": n_earlier - 1,
-        }[self.choose]
-        return (Batch(stage.earlier[which], stage.n_pairs, replay=True),)
-
-
-@dataclass(frozen=True)
-class Adaptive(Method, name="adaptive"):
-    """Splits the replay budget by what each earlier task has lost: write `replay+adaptive`.
-
-    A task's level is the running mean m ← m + rate (F̄ − m) of its replayed members' returns F̄, and its loss the share
-    (best − m) / |best| by which that has fallen below its best since the task was left, above 1 where returns have
-    become negative. Every task keeps one pair, to be measured; the others are split in proportion to the losses. No
-    episode is simulated beyond those of replay. (The rule is ours; that replay should favour what is lost most is an
-    idea of Aljundi et al. 2019, arXiv:1908.04742.)
-    """
-
-    needs: ClassVar[str] = "replay"
-
-    rate: float = 0.2
-    """Weight of the newest generation in the running mean."""
-
-    def check(self, stages: Sequence[Stage], where: str = "method") -> None:
-        """Raise EvergaitError for a rate that cannot work."""
-        require(0 < self.rate <= 1, f"{where}.rate", self.rate, "above 0 and at most 1")
-
-    def begin(self, context: Context, theta: Float32, memory: Memory, collect: Collect) -> Memory:
-        """A task that is learnt again has no past to lose."""
-        return {name: value for name, value in memory.items() if name not in map(_level, context.stage.tasks)}
-
-    def plan(self, stage: Stage, generation: int, batches: tuple[Batch, ...], memory: Memory) -> tuple[Batch, ...]:
-        """As many pairs as replay has, split anew."""
-        replayed = [batch for batch in batches if batch.replay]
-        extra = sum(batch.n_pairs for batch in replayed) - len(stage.earlier)
-        levels = [memory.get(_level(task)) for task in stage.earlier]
-        lost = [max(0.0, float(b - m)) / max(abs(float(b)), 1e-9) for b, m in (v for v in levels if v is not None)]
-        if extra <= 0 or len(lost) < len(levels):
-            return batches
-        shares = apportion(extra, lost)
-        changed = [replace(replayed[0], task=t, n_pairs=1 + n) for t, n in zip(stage.earlier, shares, strict=True)]
-        return (*(batch for batch in batches if not batch.replay), *changed)
-
-    def after_step(self, context: Context, step: Step, theta: Float32, memory: Memory) -> tuple[Float32, Memory]:
-        """Note how well the earlier tasks still do."""
-        memory = dict(memory)
-        for batch, fitness in zip(step.batches, step.fitness, strict=True):
-            if batch.replay and not np.isnan(fitness).all():
-                name, mean = _level(batch.task), float(np.nanmean(fitness))
-                best, level = memory.get(name, np.array([mean, mean]))
-                level += self.rate * (mean - level)
-                memory[name] = np.array([max(best, level), level])
-        return theta, memory
-
-
-def _level(task: object) -> str:
-    return f"adaptive.{task}"
-
-
-def apportion(total: int, weights: Sequence[float]) -> list[int]:
-    """Whole shares of a total in proportion to weights: what is left goes to the largest remainders.
-
-    >>> apportion(10, [3.0, 1.0, 0.0])
-    [8, 2, 0]
-    """
-    whole = sum(weights)
-    if whole == 0:
-        return split_evenly(total, len(weights))
-    exact = [total * weight / whole for weight in weights]
-    shares = [int(share) for share in exact]
-    by_remainder = sorted(range(len(exact)), key=lambda i: shares[i] - exact[i])
-    for i in by_remainder[: total - sum(shares)]:
-        shares[i] += 1
-    return shares

@@ -1,4 +1,4 @@
-"""The bounds of all other methods: ES without any protection, the paper's baseline, and all tasks at once."""
+"""Multi-task training, the bound without forgetting: all tasks of the stream are learnt at once, in a single phase."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,13 +7,6 @@ from typing import Any, ClassVar, Literal
 from evergait.core.data import to_identity
 from evergait.methods.base import Batch, Memory, Method, Stage, split_evenly
 from evergait.tasks import Task
-
-
-@dataclass(frozen=True)
-class Naive(Method, name="naive"):
-    """Every candidate is evaluated on the task being learnt."""
-
-    alone: ClassVar[str] = "it is what is left without other methods"
 
 
 @dataclass(frozen=True)

@@ -1,70 +1,15 @@
-"""Methods that hold what earlier tasks need: frozen, anchored or elastic parameters, and projected gradients."""
+"""Elastic weight consolidation: parameters that earlier tasks need are held to where those tasks left them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 
-from evergait.core.arrays import Bool, Float32, Float64
+from evergait.core.arrays import Float32, Float64
 from evergait.core.data import require
-from evergait.methods.base import Batch, Collect, Collection, Context, Memory, Method, Stage, Step
-from evergait.policy import Network, Policy
-
-
-@dataclass(frozen=True)
-class Freeze(Method, name="freeze"):
-    """Changes only a task's own layers after the first task: nothing is forgotten, and little can be learnt.
-
-    The floor for plasticity: progressive networks (Rusu et al. 2016, arXiv:1606.04671) without their new columns.
-    Candidates are still perturbed everywhere; of the gradient Σ u ε only the part of the task's input layer, and of
-    its own head if there is one, is followed.
-    """
-
-    alone: ClassVar[str] = "nothing that an earlier task uses changes, so there is nothing left to keep"
-
-    def plan(self, stage: Stage, generation: int, batches: tuple[Batch, ...], memory: Memory) -> tuple[Batch, ...]:
-        """The same evaluations, for the task's own layers."""
-        return tuple(replace(batch, update="own") for batch in batches) if stage.earlier else batches
-
-
-@dataclass(frozen=True)
-class Anchor(Method, name="anchor"):
-    """Takes back a share of what the shared layers have moved: θ ← θ − rate (θ − θ₀), θ₀ from the phase's start.
-
-    Weight decay towards a starting point instead of zero (L2-SP: Li, Grandvalet & Davoine 2018, arXiv:1802.01483),
-    after the step and apart from its learning rate, as AdamW decays.
-    """
-
-    rate: float = 0.05
-    """Share of the way back to the phase's start, per generation."""
-
-    def check(self, stages: Sequence[Stage], where: str = "method") -> None:
-        """Raise EvergaitError for a rate that cannot work."""
-        require(0 < self.rate <= 1, f"{where}.rate", self.rate, "above 0 and at most 1")
-
-    def begin(self, context: Context, theta: Float32, memory: Memory, collect: Collect) -> Memory:
-        """Remember the shared layers."""
-        return {**memory, "anchor.start": theta[shared(context.policy)]} if context.stage.earlier else memory
-
-    def after_step(self, context: Context, step: Step, theta: Float32, memory: Memory) -> tuple[Float32, Memory]:
-        """Go a part of the way back."""
-        if not context.stage.earlier:
-            return theta, memory
-        layers = shared(context.policy)
-        here, start = theta[layers].astype(np.float64), memory["anchor.start"].astype(np.float64)
-        after = theta.copy()
-        after[layers] = here - self.rate * (here - start)
-        return after, memory
-
-
-def shared(policy: Policy) -> Bool:
-    """(n_parameters,) all that is no task's own, outputs of the head that the task being learnt lacks included."""
-    layers = np.ones(policy.n_parameters, np.bool_)
-    for task in policy.tasks:
-        for begin, end in policy.active(task, "own"):
-            layers[begin:end] = False
-    return layers
+from evergait.methods.base import Collect, Collection, Context, Memory, Method, Stage, Step
+from evergait.policy import Network
 
 
 @dataclass(frozen=True)
@@ -145,30 +90,3 @@ def gauss_newton_diagonal(network: Network, theta: Float32, observations: Float3
     each = np.tile(np.eye(network.n_actions), (len(observations), 1))
     repeated = np.repeat(observations, network.n_actions, axis=0)
     return network.pull_back(theta.astype(np.float64), repeated, each, squared=True) / len(observations)
-
-
-@dataclass(frozen=True)
-class Project(Method, name="project"):
-    """Projects the current task's gradient where it opposes that of replay: write `replay+project`.
-
-    g̃ = g − (gᵀr / rᵀr) r if gᵀr < 0, else g, where g is the search gradient of the current task and r that of the
-    replayed ones (A-GEM: Chaudhry et al. 2019, arXiv:1812.00420, eq. 11).
-    """
-
-    needs: ClassVar[str] = "replay"
-
-    follow: Literal["projected", "both"] = "projected"
-    """Whether only g̃ is followed, as in A-GEM, or g̃ + r."""
-
-    def combine(self, batches: Sequence[Batch], gradients: Sequence[Float64], combined: Float64) -> Float64:
-        """g̃, or g̃ + r; where there is only one of g and r, that one."""
-        gradient, replayed = np.zeros_like(combined), np.zeros_like(combined)
-        for batch, part in zip(batches, gradients, strict=True):
-            total = replayed if batch.replay else gradient
-            total += batch.weight * part
-        if not gradient.any() or not replayed.any():
-            return combined
-        opposing = float(np.sum(gradient * replayed))
-        if opposing < 0:
-            gradient = gradient - opposing / float(np.sum(replayed * replayed)) * replayed
-        return gradient if self.follow == "projected" else gradient + replayed
