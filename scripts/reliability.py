@@ -43,23 +43,43 @@ FAULTS = {
     "surroundings": "clocks, start methods, names of folders, homes",
     "formats": "files of released formats",
     "hostile": "files from strangers",
+    "archives": "archives of phases: damaged, hostile, larger unpacked than they say",
+    "imports": "modules that a stranger's file names",
+    "escapes": "escape sequences, markup and emoji in files",
+    "pages": "requests from elsewhere, links, pipes and odd folders, to the page that follows trainings",
+    "arrays": "actions, states and numbers of environments that no vector of environments can take",
+    "retrained": "configs resealed after training, found out by training again",
+    "lock": "the lock: every package with hashes, no host, no beta, nothing that is missing",
     "limits": "studies, configs and flags that are too much",
     "outside": "links and names that lead out of a folder",
     "leftovers": "SIGKILL of export, report and play, at every call that changes a file",
     "flags": "every flag of every command, with values made up by a fuzzer",
     "fuzz": "files made up by a fuzzer",
-    "memory-phases": "show, report and study status of up to 10,000 phases",
+    "memory-show": "memory of `show`, of 10, 1,000 and 10,000 phases",
+    "memory-status": "memory of `study status`, likewise",
+    "memory-report": "memory of `report`, likewise",
     "memory": "phases at full scale against the memory ceiling",
 }
 
 
 def table(figures: dict[str, dict[str, object]]) -> str:
-    """One row per fault."""
-    lines = ["| fault | tried | survived | lost | |", "|---|--:|--:|--:|---|"]
+    """What was proven, and one row per fault."""
+    commits = sorted({str(row["commit"]) for row in figures.values()})
+    missing = len(FAULTS) - len(figures)
+    whole = f"All {len(figures)} rows are of one run of `make prove`, on commit `{commits[0] if commits else ''}`."
+    parts = f"{len(figures)} of {len(FAULTS)} rows are measured; each says on which commit."
+    is_whole = len(commits) == 1 and not missing
+    head = ["fault", "tried", "survived", "lost", "", *([] if is_whole else ["commit"])]
+    lines = [
+        whole if is_whole else parts,
+        "",
+        f"| {' | '.join(head)} |",
+        f"|---|--:|--:|--:|---|{'---|' * (not is_whole)}",
+    ]
     for key, fault in FAULTS.items():
-        measured = figures.get(key)
-        cells = [str(measured[name]) for name in ("tried", "survived", "lost", "note")] if measured else []
-        lines.append(f"| {' | '.join([fault, *(cells or ['–', '–', '–', 'not measured'])])} |")
+        row = figures.get(key, {"tried": "–", "survived": "–", "lost": "–", "note": "not measured", "commit": "–"})
+        names = ("tried", "survived", "lost", "note", *(() if is_whole else ("commit",)))
+        lines.append(f"| {' | '.join([fault, *(str(row[name]) for name in names)])} |")
     return "\n".join(lines)
 
 

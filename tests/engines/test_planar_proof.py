@@ -17,13 +17,13 @@ NAMES = ("tests/native/fuzz_planar.cpp", "native/planar.cpp", "native/planar/des
 SOURCES = [str(ROOT / name) for name in NAMES]
 
 
-@pytest.mark.prove
+@pytest.mark.agree
 def test_agreement_with_mujoco_and_speed() -> None:
     """100,000 states and 200 episodes per task against MuJoCo, and the engines' speed; rewrites docs/physics.md."""
     subprocess.run([sys.executable, str(ROOT / "benchmarks" / "physics.py")], check=True)
 
 
-@pytest.mark.prove
+@pytest.mark.agree
 def test_where_the_time_goes() -> None:
     """Shares of time by part, operations per step and their share of the machine's peak; rewrites docs/physics.md."""
     missing = [name for name in ("perf", "valgrind", "addr2line", "objdump") if not shutil.which(name)]

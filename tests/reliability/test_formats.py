@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from faults import tree, write_counts
+from faults import tree
 
 from evergait import config
 from evergait.commands.study import run_study
@@ -103,11 +103,3 @@ def test_a_policy_file(version: Path) -> None:
     assert metadata["format"] == "evergait-policy-1"
     assert set(json.loads(metadata["tasks"])) == {"InvertedPendulum-v5", "Reacher-v5"}
     assert tensors["input.Reacher-v5.weight"].shape == (4, 10)
-
-
-@pytest.mark.prove
-def test_formats_are_counted(tmp_path: Path) -> None:
-    """The tests above, run again, in numbers."""
-    assert pytest.main(["-q", "-m", "not prove", "-p", "no:cacheprovider", __file__]) == 0
-    n_files = sum(file.is_file() for version in VERSIONS for file in unpack(version, tmp_path).rglob("*"))
-    write_counts("formats", n_files, 0, f"files of {len(VERSIONS)} version(s): loaded, shown, reported, resumed")

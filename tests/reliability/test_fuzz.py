@@ -32,6 +32,7 @@ from evergait.core.files import (
     write_tensors,
 )
 from evergait.figures.drawing import plane_figure
+from evergait.live.answers import Answers, read_curve, to_json
 from evergait.paper.study import analyse
 from evergait.policy import Policy, PolicyConfig
 from evergait.report.gait import moments, recorder
@@ -50,6 +51,7 @@ from evergait.training.observer import Observer, Position
 from evergait.training.run import Run, train
 from evergait.training.state import State
 from formats import unpack
+from store.test_archive import archive_targets
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 trees = st.recursive(
@@ -272,11 +274,17 @@ def targets(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
     def load_study(path: Path) -> None:
         folder = path.parent
-        (folder / "study.json").write_bytes(path.read_bytes())
+        path.replace(folder / "study.json")
         try:
+            to_json(Answers(folder).everything())
             read_cells(folder)
         finally:
             (folder / "study.json").unlink()
+
+    def load_ledger(path: Path) -> None:
+        (path.parent / "ledger.jsonl").write_bytes(path.read_bytes())
+        to_json(read_curve(PhaseFolder(path.parent)))
+        parse_ledger(path.read_bytes(), path)
 
     def load_progress(path: Path) -> None:
         path.replace(path.parent / "progress.json")
@@ -292,7 +300,7 @@ def targets(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         ),
         Target("toml", read_toml, study, {}, dump_toml),
         Target("json", read_json, (trained / "run.json").read_bytes(), {}, dump_json),
-        Target("ledger", lambda p: parse_ledger(p.read_bytes(), p), ledger, line, dump_line),
+        Target("ledger", load_ledger, ledger, line, dump_line),
         Target(
             "tensors",
             lambda p: load_state(p, run.policy),
@@ -311,6 +319,7 @@ def targets(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         *status_targets(scratch),
         identity_target(scratch, trained),
         checkpoint_target(scratch),
+        *(Target(*target) for target in archive_targets(scratch, trained)),
     ]
     for gait in gait_target(scratch, trained):
         yield {target.name: target for target in (*found, gait)}
@@ -324,12 +333,14 @@ def _load_run(path: Path, trained: Path) -> None:
     if not (path.parent / "config.toml").exists():
         (path.parent / "config.toml").write_bytes((trained / "config.toml").read_bytes())
     path.replace(path.parent / "run.json")
+    to_json(Answers(path.parent).everything())
     run = Run.load(path.parent)
     _ = [phase.ledger() for phase in run.phases]
 
 
 NAMES = ("config", "study file", "toml", "json", "ledger", "tensors", "study.json", "progress.json", "run.json")
 NAMES += ("plane.json", "gait", "failures.json", "running.json", "identity", "checkpoint")  # type: ignore[assignment]
+NAMES += ("ledgers.npz", "policies.zip")  # type: ignore[assignment]
 WORDS = ("stream", "task")
 
 
@@ -350,7 +361,7 @@ def fuzz(target: Target, folder: Path, n_examples: int) -> int:
     def attempt_data(data: Any) -> None:
         try:
             content = target.dump(data)
-        except (ValueError, TypeError, AttributeError, OverflowError):
+        except (ValueError, TypeError, AttributeError, OverflowError, IndexError):
             return  # nothing that could be written
         attempt(content)
 

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faults import write_counts
 from small import tiny_config, tiny_study
 
 from evergait.cli import main
@@ -373,13 +372,3 @@ def test_a_phase_that_says_it_is_another(tmp_path: Path) -> None:
     with pytest.raises(EvergaitError, match="does not match its folder's name"):
         PhaseFolder(folder).identity()
     assert identity_hash({"seed": 1}) == sha256(canonical_json({"seed": 1}).encode())[:24]
-
-
-@pytest.mark.prove
-def test_hostile_files_are_counted() -> None:
-    """The tests above, run again, in numbers."""
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "not prove", "-p", "no:cacheprovider", __file__]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent.parent)
-    assert done.returncode == 0, done.stdout
-    n_passed = int(done.stdout.rpartition(" passed")[0].split()[-1])
-    write_counts("hostile", n_passed, 0, "files and folders of a stranger, each under several commands")

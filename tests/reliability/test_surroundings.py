@@ -148,18 +148,6 @@ def test_a_run_can_be_moved(trained: Path, tmp_path: Path) -> None:
     assert tree(tmp_path / "elsewhere") == tree(trained)
 
 
-@pytest.mark.prove
-def test_surroundings_are_counted() -> None:
-    """The tests above, run again, in numbers."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not counted", __file__]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent.parent)
-    assert done.returncode == 0, done.stdout
-    n_passed = int(done.stdout.rpartition(" passed")[0].split()[-1])
-    n_methods = len(multiprocessing.get_all_start_methods())
-    kinds = f"{n_methods} start methods, 2 clocks, {len(NAMES)} names, {len(HOMES)} homes"
-    write_counts("surroundings", n_passed, 0, kinds)
-
-
 REDIRECTIONS = {
     "closed": "2>&-",
     "all closed": "<&- >&- 2>&-",

@@ -5,8 +5,11 @@ import io
 import json
 import random
 import shutil
+import tracemalloc
 import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +29,8 @@ from evergait.store.phases import PhaseStore
 from evergait.studies.folder import load_results
 from evergait.studies.progress import study_status
 from evergait.studies.results import Results
+from evergait.training.run import Run
+from evergait.zoo import card
 
 N_PHASES = 12
 
@@ -218,19 +223,88 @@ def hostile(members: dict[str, bytes]) -> dict[str, bytes]:
         "names that lead outside": zipped({**members, "phases.npy": npy(np.array([b"../../etc"] * N_PHASES))}),
         "another compression": zipped(members, zipfile.ZIP_LZMA),
         "no zip file": b"PK" * 1000,
+        "a table of contents as 64-bit files have it": zipped(members)[:-22]
+        + b"PK\6\7".ljust(20)
+        + zipped(members)[-22:],
         "a table of contents of a gigabyte": zipped(members)[:-10] + b"\xff\xff\xff\x3f" + zipped(members)[-6:],
     }
 
 
 def test_hostile_archives_are_refused(packed: Path) -> None:
     path = packed / "phases" / LEDGERS
-    with zipfile.ZipFile(path) as file:
-        members = {name: file.read(name) for name in file.namelist()}
-    for what, content in hostile(members).items():
+    for what, content in hostile(members_of(path)).items():
         path.write_bytes(content)
         with pytest.raises(EvergaitError, match=f"{LEDGERS}: is not a whole archive of phases"):
             open_archive(path.parent)
         assert main(["study", "status", str(packed)]) == 2, what
+
+
+def members_of(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+def archive_targets(scratch: Path, trained: Path) -> Iterator[tuple[str, Callable[[Path], None], bytes, Any, Any]]:
+    """For the fuzzer: name, loader, content, data and how content is made of data, of a packed run's two files."""
+    folder = scratch / "packed"
+    shutil.copytree(trained, folder)
+    pack(folder / "phases")
+    for name in (LEDGERS, POLICIES):
+        file = folder / "phases" / name
+        good, members = file.read_bytes(), members_of(file)
+
+        def load(path: Path, file: Path = file, good: bytes = good) -> None:
+            path.replace(file)
+            archive._open.cache_clear()
+            try:
+                run = Run.load(folder)
+                assert card(run, "someone/it")
+                assert all(run.state(stage) for stage in range(len(run.phases)))
+            finally:
+                file.write_bytes(good)
+
+        if name == POLICIES:
+            yield (
+                name,
+                load,
+                good,
+                dict.fromkeys(members, ""),
+                lambda data, members=members: zipped(
+                    {str(key): members.get(key, b"") + str(value).encode() for key, value in data.items()}
+                ),
+            )
+            continue
+        columns = {key: archive.parse_column(content) for key, content in members.items()}
+
+        def dump(data: dict[str, Any], columns: dict[str, Any] = columns) -> bytes:
+            kinds = {key: columns[key].dtype if key in columns else None for key in data}
+            return zipped({key: npy(np.array(value, kinds[key]), allow_pickle=False) for key, value in data.items()})
+
+        yield name, load, good, {key: column.tolist() for key, column in columns.items()}, dump
+
+
+def test_a_small_file_takes_little_memory(packed: Path) -> None:
+    path = packed / "phases" / LEDGERS
+    members, size = members_of(path), 123_456_789
+    lie = zipped({**members, "floats.npy": bytes(size)}).replace(size.to_bytes(4, "little"), b"\x64\0\0\0")
+    names = zipped({**members, "phases.npy": npy(np.zeros(archive.MOST_PHASES + 1, "S1"))})
+    for content, problem in ((lie, "Bad CRC"), (names, "262145 phases; at most 262144")):
+        path.write_bytes(content)
+        tracemalloc.start()
+        with pytest.raises(EvergaitError, match=problem):
+            open_archive(path.parent)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 25
+        tracemalloc.stop()
+
+
+def test_a_ledger_of_too_many_numbers_is_not_written_out(packed: Path) -> None:
+    path, n = packed / "phases" / LEDGERS, 1 << 23
+    members = members_of(path)
+    floats, ends = (archive.parse_column(members[f"{name}.npy"]) for name in ("floats", "floats_end"))
+    more = {"floats.npy": npy(np.append(floats, np.zeros(n))), "floats_end.npy": npy(ends + n * (ends == ends[-1]))}
+    path.write_bytes(zipped({**members, **more}))
+    with pytest.raises(EvergaitError, match="more numbers than fit into 33554432 bytes"):
+        read_all(path.parent)
 
 
 def test_links_are_refused(packed: Path, tmp_path: Path) -> None:

@@ -16,21 +16,36 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
-SHARED = Path("/dev/shm")  # noqa: S108
 FIGURES = HERE.parents[1] / "docs" / "reliability.json"
 
 
-def write_counts(fault: str, tried: int, lost: int, note: str = "") -> None:
-    """Keep a proof's figures for docs/reliability.md; `scripts/reliability.py` makes the table of them."""
+def write_counts(fault: str, tried: int, lost: int, note: str = "", part: bool = False) -> None:
+    """Keep a proof's figures for docs/reliability.md; `scripts/reliability.py` makes the table of them.
+
+    A proof in several parts, which may run at once, adds up what its parts have tried.
+    """
     print(f"{fault}: tried {tried}, lost {lost}; {note}")
     with FIGURES.open("r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         figures = json.load(file)
-        figures[fault] = {"tried": tried, "survived": tried - lost, "lost": lost, "note": note}
+        tried += figures.get(fault, {}).get("tried", 0) if part else 0
+        row = {"tried": tried, "survived": tried - lost, "lost": lost, "note": note, "commit": commit()}
+        figures[fault] = row
         file.seek(0)
         file.truncate()
         json.dump(dict(sorted(figures.items())), file, indent=2, ensure_ascii=False)
         file.write("\n")
+
+
+@functools.cache
+def commit() -> str:
+    """What is being proven; the page with the figures may have changed since."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True, check=True).stdout
+
+    changed = [line for line in git("status", "--porcelain").splitlines() if "docs/reliability." not in line]
+    return git("rev-parse", "--short=12", "HEAD").strip() + (" and changes" if changed else "")
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -90,6 +105,12 @@ def session(leader: int) -> list[int]:
             if int(number) == leader and state != "Z":
                 found.append(int(entry.name))
     return found
+
+
+def shared_memory() -> set[str]:
+    """What is in shared memory, but for Ray's and for folders: other tests' files may be kept there."""
+    entries = Path("/dev/shm").iterdir()  # noqa: S108
+    return {entry.name for entry in entries if not entry.name.startswith("plasma") and not entry.is_dir()}
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:

@@ -29,7 +29,7 @@ def names(method: Method, **changes: Any) -> list[str]:
 def test_phases_keep_their_names(method: Method, expected: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """With every part at version 1, they are those from before there were versions."""
     monkeypatch.setattr(identities, "VERSIONS", {})
-    monkeypatch.setattr(identities.metadata, "version", lambda _: "4.0.0")  # type: ignore[attr-defined]
+    monkeypatch.setattr(identities, "version_of", lambda _: "4.0.0")
     assert names(method) == expected
 
 

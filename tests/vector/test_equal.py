@@ -140,7 +140,7 @@ def match(identifier: str, mode: AutoresetMode, n_steps: int, n: int, limit: int
     return agreement
 
 
-@pytest.mark.prove
+@pytest.mark.agree
 @pytest.mark.parametrize("identifier", sorted(RULES))
 def test_a_million_steps(identifier: str) -> None:
     """Half of them in each autoreset mode; docs/vector.md shows what is recorded here."""

@@ -20,9 +20,15 @@ from evergait.core.arrays import Float64
 PACKAGES = ("evergait", "mujoco", "numpy", "gymnasium")
 
 
+@functools.cache
+def version_of(package: str) -> str:
+    """Of an installed package; looking it up takes longer than reading a phase."""
+    return metadata.version(package)
+
+
 def own_versions() -> dict[str, str]:
     """Versions of all that decides bits in this process."""
-    return {**{name: metadata.version(name) for name in PACKAGES}, "Python": platform.python_version()}
+    return {**{name: version_of(name) for name in PACKAGES}, "Python": platform.python_version()}
 
 
 def difference(here: Mapping[str, str], there: Mapping[str, str], where: str) -> str:

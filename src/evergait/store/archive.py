@@ -22,7 +22,7 @@ import numpy as np
 
 from evergait.core.arrays import Array, Float64, Int64
 from evergait.core.errors import EvergaitError
-from evergait.core.files import LIMIT, write_atomically
+from evergait.core.files import LEDGER_LIMIT, LIMIT, write_atomically
 
 _LIST = re.compile(rb"\[(-?\d[\d.e+-]*(?:,-?\d[\d.e+-]*)*)\]")
 _MARK = re.compile(rb"\[([fi])(\d{1,9})\]")
@@ -92,6 +92,8 @@ NUMBERS = {"floats": np.dtype("<f8"), "ints": np.dtype("<i8")}
 COLUMNS = ("phases", *(name + end for name in (*TEXTS.values(), *NUMBERS) for end in ("", "_end")))
 DIRECTORY_LIMIT = 1 << 23
 """Largest table of contents in bytes: some eighty thousand policies."""
+MOST_PHASES = 1 << 18
+"""Phases of one archive: their configs alone take more than is packed into one."""
 BROKEN = (
     ValueError,
     TypeError,
@@ -127,8 +129,11 @@ class Archive:
         text = self._slice(TEXTS[part], name).tobytes()
         if part != "ledger.jsonl":
             return text
+        floats, ints = self._slice("floats", name), self._slice("ints", name)
         try:
-            return put_numbers(text, self._slice("floats", name), self._slice("ints", name))
+            if len(text) + 4 * len(floats) + 2 * len(ints) > LEDGER_LIMIT:  # such as `0.0,` and `0,`
+                raise ValueError(f"more numbers than fit into {LEDGER_LIMIT} bytes")
+            return put_numbers(text, floats, ints)
         except ValueError as error:
             raise EvergaitError(f"{self.root / LEDGERS}: phase {name} has {error}; it was damaged or edited") from error
 
@@ -155,7 +160,9 @@ def _open(root: Path, state: object) -> Archive:
                 raise ValueError("it has other columns")
             if sum(info.file_size for info in file.infolist()) > LIMIT:
                 raise ValueError(f"unpacked, it has more than {LIMIT} bytes")
-            columns = {name: parse_column(file.read(f"{name}.npy")) for name in COLUMNS}
+            columns = {name: parse_column(_read(file, file.getinfo(f"{name}.npy"))) for name in COLUMNS}
+        if len(columns["phases"]) > MOST_PHASES:
+            raise ValueError(f"it has {len(columns['phases'])} phases; at most {MOST_PHASES} are taken")
         phases = {name.decode(): i for i, name in enumerate(columns["phases"].tolist())}
         _check(columns, phases)
         policies: frozenset[str] = frozenset()
@@ -174,15 +181,21 @@ def _zip(path: Path) -> zipfile.ZipFile:
         raise EvergaitError(f"{path}: is not a plain file")
     with path.open("rb") as file:
         size = file.seek(0, io.SEEK_END)
-        file.seek(max(size - 22, 0))
-        end = file.read(22)
-    if end[:4] != b"PK\5\6" or int.from_bytes(end[12:16], "little") > DIRECTORY_LIMIT:
+        file.seek(max(size - 42, 0))
+        before, end = file.read(20), file.read(22)
+    if end[:4] != b"PK\5\6" or before[:4] == b"PK\6\7" or int.from_bytes(end[12:16], "little") > DIRECTORY_LIMIT:
         raise ValueError("its table of contents is missing or too large")
     whole = zipfile.ZipFile(path)
     if not all(info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in whole.infolist()):
         whole.close()
         raise ValueError("it is compressed in another way")
     return whole
+
+
+def _read(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """A member; never more of it than its size tells, for a small one may unpack to gigabytes."""
+    with file.open(info) as member:
+        return member.read(info.file_size)
 
 
 def _check(columns: Mapping[str, Array], phases: Mapping[str, int]) -> None:
@@ -217,7 +230,7 @@ def read_policy(path: Path, name: str) -> bytes:
             info = file.getinfo(f"{name}.safetensors")
             if info.file_size > LIMIT:
                 raise ValueError(f"the policy of {name} has {info.file_size} bytes; at most {LIMIT} are read")
-            return file.read(info)
+            return _read(file, info)
     except BROKEN as error:
         raise EvergaitError(f"{path}: has no whole policy of phase {name} ({error})") from error
 

@@ -9,14 +9,13 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 from evergait.config import Config
 from evergait.core.data import Family, to_identity
 from evergait.core.plugins import plugin_of, plugin_version
 from evergait.core.signals import interruptible
-from evergait.core.versions import MACHINE_ENGINES, libm_fingerprint, versions
+from evergait.core.versions import MACHINE_ENGINES, libm_fingerprint, version_of, versions
 from evergait.engines import ENGINES, engine_name
 from evergait.es import Optimizer
 from evergait.methods import Method, Stage
@@ -71,7 +70,7 @@ def plugin_versions(identity: Mapping[str, Any], named: Iterable[str]) -> dict[s
 
 def with_versions(identity: Mapping[str, Any], is_recorded: bool = False) -> dict[str, Any]:
     """An identity, complete: with all that decides bits beside settings. What a method records comes from Gymnasium."""
-    whole = {**identity, "algorithm": ALGORITHM, "mujoco": metadata.version("mujoco")}
+    whole = {**identity, "algorithm": ALGORITHM, "mujoco": version_of("mujoco")}
     if is_recorded or set(identity["engine"].values()) & MACHINE_ENGINES:
         whole["libm"] = libm_fingerprint()
     later = {name: version for name, version in part_versions(identity).items() if version != 1}
@@ -80,7 +79,7 @@ def with_versions(identity: Mapping[str, Any], is_recorded: bool = False) -> dic
 
 def outdated(identity: Mapping[str, Any]) -> list[str]:
     """What a stored phase was trained with and would not be trained with now, in words; empty if it is up to date."""
-    now: dict[str, Any] = {"algorithm": ALGORITHM, "mujoco": metadata.version("mujoco"), **part_versions(identity)}
+    now: dict[str, Any] = {"algorithm": ALGORITHM, "mujoco": version_of("mujoco"), **part_versions(identity)}
     if "libm" in identity:
         now["libm"] = libm_fingerprint()
     before = {**dict.fromkeys(now, 1), **identity.get("versions", {})}
