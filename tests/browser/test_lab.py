@@ -1,12 +1,22 @@
 """`evergait lab`: one small file, from disk, that lives; pushed, dragged, trained; by pointer, keys and on a phone."""
 
+import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from synthetic import make_config, write_foreign_phase
 
 from evergait.cli import main
+from evergait.live.lab import SAMPLE, lab_data
+from evergait.live.page import render_lab
+from evergait.store.phases import PhaseStore
+from evergait.studies.folder import load_results
+from evergait.studies.results import Entry
+from evergait.training.run import Run
 from report.test_browser import until
 
 MOST_BYTES = 1_500_000
@@ -26,15 +36,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def opened(browser: Any, lab: Path) -> Iterator[Callable[..., Any]]:
-    """Opens it; afterwards fails if it logged anything, raised, or asked for anything else."""
+    """Opens it; afterwards fails if it logged anything, raised, showed a dialogue or asked for anything else."""
     contexts, complaints = [], []
 
-    def open_page(width: int = 1400, height: int = 1000, view: str = "", **options: Any) -> Any:
+    def open_page(width: int = 1400, height: int = 1000, view: str = "", lab: Path = lab, **options: Any) -> Any:
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: complaints.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (complaints.append(f"dialogue: {dialog.message}"), dialog.dismiss()))  # type: ignore[func-returns-value]
         page.on(
             "request",
             lambda r: (
@@ -148,6 +159,58 @@ def test_it_fits(opened: Callable[..., Any], width: int, scheme: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     controls = page.locator("button:visible, select:visible, input[type=number]:visible")
     assert min(box["height"] for one in controls.all() if (box := one.bounding_box())) >= 24
+
+
+HOSTILE = (
+    "</script><script>alert(1)</script><img src=x onerror=alert(2)>",
+    "\u202eright to left\u2066 \u2028 :rocket: \U0001f680 {{ 7 * 7 }} ${alert(3)} %3Cscript%3E",
+    "'\" onmouseover=alert(4) x='|--><!--&lt;b&gt;",
+)
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lab about a study whose title, description, conditions, orders and one task are somebody's attempts."""
+    folder = tmp_path_factory.mktemp("hostile")
+    shutil.copytree(SAMPLE, folder / "study")
+    results = load_results(folder / "study")
+    entries = [replace(entry, condition=HOSTILE[i], order=HOSTILE[2 - i]) for i, entry in enumerate(results.entries)]
+    name = write_foreign_phase(folder / "foreign", HOSTILE[0], [HOSTILE[0], "Other-v0"])
+    run = Run(folder, make_config([HOSTILE[0], "Other-v0"]), (PhaseStore(folder / "foreign").folder(name),))
+    entries.append(Entry(HOSTILE[2], HOSTILE[0], 0, run))
+    data = lab_data(replace(results, entries=tuple(entries)))
+    page = render_lab(data, title=HOSTILE[0], description=HOSTILE[1], messages=[*data["messages"], HOSTILE[2]])
+    (folder / "lab.html").write_text(page)
+    return folder / "lab.html"
+
+
+def test_hostile_strings_are_inert(hostile: Path, opened: Callable[..., Any]) -> None:
+    """Wherever they come: in the page, in its menus, in its address, in what is trained and filmed here."""
+    page = opened(lab=hostile)
+    assert page.title() == HOSTILE[0]
+    assert page.locator("header .title").inner_text() == HOSTILE[0]
+    limits = page.locator(".limits li").all_text_contents()
+    assert HOSTILE[2] in limits
+    assert any("alert(1)" in text for text in limits)  # the task that nobody knows
+    assert page.locator("script, img, b, [onerror], [onmouseover]").count() == 3  # our own scripts
+    offered = page.locator(".pick-run").first.locator("option").all_text_contents()
+    assert offered == [f"{HOSTILE[i]} \u00b7 {HOSTILE[2 - i]}" for i in (0, 1)]
+    page.locator(".pick-run").first.select_option(index=1)
+    page.locator(".pick-when").first.select_option(label="after Walker2d")
+    again = opened(lab=hostile, view=page.url.removeprefix(hostile.as_uri()))
+    assert again.evaluate("lab.sides[0].run.condition") == HOSTILE[1]
+    assert again.locator(".pick-when option:checked").first.inner_text() == "after Walker2d"
+    evil = quote(HOSTILE[0])
+    page = opened(lab=hostile, view=f"?task={evil}&time=1e999&left=__proto__|&right={evil}#{evil}")
+    assert page.evaluate("lab.time") == 2
+    page.locator("#generations").fill("1")
+    page.locator("#train").click()
+    until(page, "lab.data.runs.length === 3 && !training.wanted && lab.data.runs[2].moments.at(-1).end")
+    page.evaluate("globalThis.filmSeconds = 0.2")
+    with page.expect_download() as download:
+        page.locator("#film-gif").click()
+    assert download.value.suggested_filename == "evergait.gif"
+    assert page.locator("script, img, b, [onerror], [onmouseover]").count() == 3
 
 
 def test_wrong_input_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

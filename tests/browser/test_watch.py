@@ -213,3 +213,26 @@ def test_the_page_shows_it_and_hostile_names_do_nothing(tmp_path: Path, browser:
         context.close()
         page_of.close()
     assert complaints == []
+
+
+@pytest.mark.filterwarnings("ignore")  # Jupyter's own, of its own future
+def test_a_notebook_shows_the_page_in_place(tmp_path: Path, folder: Path, browser: Any) -> None:
+    """A cell that ends in `evergait.watch(...)` shows the page, which follows the folder inside another origin."""
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    cells = [nbformat.v4.new_code_cell(f"import evergait\nevergait.watch({str(folder)!r}, height=700)")]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    client = nbclient.NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}})
+    with client.setup_kernel():
+        client.execute_cell(notebook.cells[0], 0)
+        shown = notebook.cells[0].outputs[0]["data"]
+        assert shown["text/plain"].startswith(f"watching {folder} at http://127.0.0.1:")
+        assert "height: 700px" in shown["text/html"]
+        (tmp_path / "notebook.html").write_text(f"<!doctype html><title>Notebook</title>{shown['text/html']}")
+        context = browser.new_context(viewport={"width": 900, "height": 900})
+        page = context.new_page()
+        page.goto((tmp_path / "notebook.html").as_uri())
+        inside = page.frame_locator("iframe")
+        inside.locator("button.chip").nth(3).wait_for()
+        assert "3 phases: 3 done" in inside.locator("#summary").inner_text()
+        assert inside.locator("#link").inner_text() == "live"
+        context.close()
