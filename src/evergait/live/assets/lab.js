@@ -56,7 +56,7 @@ const keyOf = (run) => `${run.condition}|${run.order}|${run.seed}`;
 class Lab {
   // Keys are heard in `heard`: all of its own page, or only where the robots are.
   constructor(data, heard) {
-    Object.assign(this, { data, heard, time: 0, speed: 1, running: !wantsCalm.matches, seen: true, world: {}, gust: 0, frames: 0, steps: 0, busy: 0 });
+    Object.assign(this, { data, heard, time: 0, speed: 1, running: !wantsCalm.matches, world: {}, gust: 0, frames: 0, steps: 0, busy: 0 });
     this.task = data.robots[0];
     this.root = $("#lab");
     this.slider = $("#time");
@@ -67,8 +67,7 @@ class Lab {
     this.open();
     onTheme.push(() => this.draw());
     this.label();
-    new IntersectionObserver(([entry]) => { this.seen = entry.isIntersecting; }).observe($(".stages", this.root));
-    everyFrame((passed, now) => this.frame(passed, now));
+    everyFrame($(".stages", this.root), (passed, now) => this.frame(passed, now));
   }
 
   // What was lost most beside what kept it best, or beside itself before that; unless the address says otherwise.
@@ -139,7 +138,7 @@ class Lab {
   }
 
   frame(passed, now) {
-    if (this.running && this.seen) {
+    if (this.running) {
       const began = performance.now();
       this.weather(passed);
       this.sides.forEach((side) => { this.steps += side.stage.advance(passed * this.speed); });

@@ -169,14 +169,18 @@ class LiveStage extends Stage {
   }
 }
 
-// Calls `work` with the seconds since the last frame, as long as the page is open and in sight.
-function everyFrame(work) {
-  let last = null;
+// Calls `work` with the seconds since the last frame, as long as a part of the page is in sight; else it costs nothing.
+function everyFrame(node, work) {
+  let last = null, waiting = 0;
   const frame = (now) => {
     const passed = Math.min((now - (last ?? now)) / 1000, 0.1);
     last = now;
-    if (!document.hidden) work(passed, now);
-    requestAnimationFrame(frame);
+    waiting = requestAnimationFrame(frame);
+    work(passed, now);
   };
-  requestAnimationFrame(frame);
+  new IntersectionObserver(([{ isIntersecting }]) => {
+    cancelAnimationFrame(waiting);
+    last = null;
+    if (isIntersecting) waiting = requestAnimationFrame(frame);
+  }).observe(node);
 }

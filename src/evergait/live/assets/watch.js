@@ -46,7 +46,7 @@ class Watcher {
   constructor(engine) {
     Object.assign(this, { engine, trainings: [], training: null, task: null, hidden: new Set(), curves: new Map(), asked: new Map(), shown: null });
     this.phases = new Phases($("#cells"), (cell, name, stage) => { this.chosen = true; this.open(cell, name, stage); });
-    this.gait = new Gaits(engine);
+    this.gait = new Gaits(engine, () => Object.values(this.training?.phases ?? {}).some(({ state }) => state === "running"));
     $("#words").addEventListener("input", () => this.filter());
     $("#filter").addEventListener("submit", (event) => event.preventDefault());
     onTheme.push(() => this.draw());
@@ -57,7 +57,7 @@ class Watcher {
   listen() {
     const source = new EventSource("events"), link = $("#link");
     source.addEventListener("open", () => { link.textContent = "live"; });
-    source.addEventListener("error", () => { link.textContent = "the server is gone; trying again"; });
+    source.addEventListener("error", () => { link.textContent = "not connected: this is what was last seen"; });
     source.addEventListener("everything", ({ data }) => this.everything(JSON.parse(data)));
     source.addEventListener("changes", ({ data }) => this.changed(JSON.parse(data)));
   }
@@ -76,6 +76,7 @@ class Watcher {
 
   choose(training) {
     const other = this.training?.path !== training.path;
+    $$(".known").forEach((node) => { node.hidden = false; });
     this.training = training;
     $$("#trainings button").forEach((button, i) => button.setAttribute("aria-pressed", String(this.trainings[i] === training)));
     $("#name").textContent = training.title;
@@ -191,7 +192,8 @@ class Watcher {
       pale: this.shown?.cell !== cell,
       points: cell.phases.flatMap((name, stage) => this.points(this.curves.get(name)?.returns[this.task], name, stage)),
     }));
-    const one = shown[0], marks = Array.from({ length: end }, (_, at) => ({ at, text: one && new Set(shown.map((cell) => cell.order)).size === 1 ? `learns ${taskName(one.stream[at] ?? "")}` : "" }));
+    const learns = (at) => new Set(shown.filter((cell) => cell.phases.length > at).map((cell) => (cell.phases.length === cell.stream.length ? `learns ${taskName(cell.stream[at])}` : `phase ${at + 1}`)));
+    const marks = Array.from({ length: end }, (_, at) => ({ at, text: learns(at).size === 1 ? [...learns(at)][0] : `phase ${at + 1}` }));
     drawLines($("#curves"), lines, { end, marks });
     const more = this.cells.length > MOST_LINES ? make("span", {}, `the first ${MOST_LINES} of ${this.cells.length} runs`) : "";
     $("#key").replaceChildren(...this.conditions.filter((name) => !this.hidden.has(name)).map((name) => make("span", { class: "key-item", style: `--c: var(--task-${this.conditions.indexOf(name) % 7})` }, name)), more);
@@ -237,17 +239,25 @@ class Watcher {
   }
 }
 
-// The newest checkpoint's gait; asked for again when there is a newer one.
+// The newest checkpoint's gait; asked for again when there is a newer one. While something trains, it rests when the
+// reader has not moved for a while: drawing sixty times a second would take its share of the machine that trains.
+const AWAY_SECONDS = 30;
+
 class Gaits {
-  constructor(engine) {
-    Object.assign(this, { engine, running: !wantsCalm.matches, key: "", robots: [], task: null });
+  constructor(engine, trains) {
+    Object.assign(this, { engine, trains, running: !wantsCalm.matches, key: "", robots: [], task: null, away: 0, rests: false, words: "" });
+    for (const sign of ["pointermove", "pointerdown", "keydown", "scroll"]) addEventListener(sign, () => { this.away = 0; }, { passive: true, capture: true });
     this.stage = new LiveStage($("#gait"), engine, () => "--task-0");
     $("#pause").addEventListener("click", () => { this.running = !this.running; this.label(); });
     this.label();
-    everyFrame((passed) => this.frame(passed));
+    everyFrame($("#gait"), (passed) => this.frame(passed));
   }
 
   label() { $("#pause").textContent = this.running ? "Pause" : "Run"; }
+  note(words = this.words) {
+    this.words = words;
+    $("#gait-note").textContent = this.rests ? `${words}; it rests until you move, for something trains` : words;
+  }
 
   async follow(get, key, task) {
     if (key === this.key) return;
@@ -258,14 +268,17 @@ class Gaits {
       this.body = null;
       this.stage.now = null;
       $("#robots").replaceChildren();
-      $("#gait-note").textContent = found?.error ?? "No checkpoint yet.";
+      this.note(found?.error ?? "No checkpoint yet.");
       return;
     }
     this.robots = found.robots.map(unpackRobot);
     this.policy = unpackPolicy(found.policy, this.robots);
     this.theta = floats(found.theta);
     this.statistics = new Map(Object.entries(found.statistics).map(([name, sums]) => [name, doubles(sums)]));
-    $("#gait-note").textContent = `as it is after generation ${found.generation}`;
+    this.note(`as it is after generation ${found.generation}`);
+    const layout = JSON.stringify(found.policy);  // another layout of θ needs another robot, even of the same task
+    if (layout !== this.layout) this.body = null;
+    this.layout = layout;
     this.choose(this.robots.find((robot) => robot.name === (this.asked ?? task)) ?? this.robots.find((robot) => robot.name === task) ?? this.robots[0]);
   }
 
@@ -282,7 +295,10 @@ class Gaits {
   }
 
   frame(passed) {
-    const { stage } = this;
+    const { stage } = this, rests = this.away > AWAY_SECONDS && this.trains();
+    this.away += passed;
+    if (rests !== this.rests) { this.rests = rests; this.note(); }
+    if (rests) return;
     if (this.running && stage.now) stage.advance(passed);
     stage.paint();
     stage.tell($("#phase"));
