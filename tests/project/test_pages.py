@@ -59,10 +59,15 @@ def test_commands_have_real_flags(page: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_newcomers_commands_work(page: str, tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     assert len(commands(page, "sh")) >= 4
+    printed = ""
     for command in commands(page, "sh"):
         words = shlex.split(command, comments=True)
         done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        printed += done.stdout
+    told = re.findall(r"(?:returned|and|at) (\d{3})\b", (DOCS / page).read_text()) if page == "first-steps.md" else []
+    assert all(re.search(rf"\b{number}\b", printed) for number in told), told
+    assert len(told) == (5 if page == "first-steps.md" else 0)
 
 
 @pytest.mark.parametrize("page", PYTHON)

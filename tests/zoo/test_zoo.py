@@ -30,7 +30,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """The command, with a hub of our own; what it complains of, or nothing."""
     monkeypatch.setenv("HF_TOKEN", "hf_stand_in")
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)  # LFS, which the stand-in speaks
 
     def run(address: str, *arguments: object) -> str:
         monkeypatch.setenv("HF_ENDPOINT", address)
@@ -88,6 +89,7 @@ def test_a_packed_run_needs_nothing_outside(run: Run, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "moved/run.json").read_text())["store"] == "phases"
 
 
+@pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # the hub's own library, of its own library
 def test_up_to_a_hub_and_back(run: Run, tmp_path: Path, zoo: Callable[..., str]) -> None:
     with hub(tmp_path / "hub") as server:
         assert zoo(server.address, "someone/tiny", "--upload", run.path, "--store", run.phases[0].path.parent) == ""
@@ -95,11 +97,22 @@ def test_up_to_a_hub_and_back(run: Run, tmp_path: Path, zoo: Callable[..., str])
         assert {path.name for path in there.iterdir()} == {
             *("README.md", "config.toml", "phases", "policy.safetensors", "run.json")
         }
+        by_lfs = {line for line in server.asked if line.startswith("PUT /lfs/")}
+        assert len(by_lfs) == len({path.read_bytes() for path in there.rglob("*.safetensors")}) > 0
         (there / "evil.py").write_text("raise SystemExit('executed')")
         assert zoo(server.address, "someone/tiny", "--out", tmp_path / "back") == ""
         assert not any("evil" in line for line in server.asked)
     assert Run.load(tmp_path / "back").theta_sha256 == run.theta_sha256
     assert not [path for path in (tmp_path / "back").rglob("*") if path.is_symlink() or path.name.startswith(".")]
+
+
+@pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
+def test_an_upload_that_breaks_is_a_sentence(run: Run, tmp_path: Path, zoo: Callable[..., str]) -> None:
+    with hub(tmp_path / "hub") as server:
+        server.refuses = "PUT"
+        words = zoo(server.address, "someone/tiny", "--upload", run.path, "--store", run.phases[0].path.parent)
+    assert words.startswith("evergait: zoo: the hub and someone/tiny:")
+    assert "Error while uploading" in words
 
 
 @pytest.mark.parametrize("damage", ["missing", "no-run", "store", "theta"])

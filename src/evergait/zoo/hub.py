@@ -75,6 +75,6 @@ def _hub(name: str) -> Iterator[Any]:
         yield huggingface_hub.HfApi(endpoint=os.environ.get("HF_ENDPOINT"), library_name="evergait")
     except HFValidationError as error:
         raise EvergaitError(f"zoo: {name!r} is no name on the hub; it must look like owner/name") from error
-    except (HfHubHTTPError, OSError) as error:
+    except (HfHubHTTPError, OSError, RuntimeError, ValueError) as error:  # the last two: uploads that break half-way
         words = str(error).strip().splitlines()
         raise EvergaitError(f"zoo: the hub and {name}: {words[-1] if words else error!r}") from error
