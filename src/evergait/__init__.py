@@ -23,6 +23,7 @@ _PLACES = {
     "evergait.training.observer": ("Diagnostics", "Observer", "Position"),
     "evergait.training.run": ("Run", "train"),
     "evergait.workers": ("Local", "Ray"),
+    "evergait.zoo.catalogue": ("pretrained",),
 }
 """Public names, imported when they are first used: `import evergait` itself costs nothing."""
 
@@ -90,3 +91,4 @@ if TYPE_CHECKING:  # the same, for editors and type checkers
     from evergait.training.run import train as train
     from evergait.workers import Local as Local
     from evergait.workers import Ray as Ray
+    from evergait.zoo.catalogue import pretrained as pretrained

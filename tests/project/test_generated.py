@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -88,6 +89,20 @@ def test_curves_on_the_methods_pages_are_what_the_ledgers_say() -> None:
             assert line.get_ydata()[-1] == pytest.approx(sum(ends) / len(ends)), f"{name} on {task}"
         assert all(older in picture.caption for older in analysis.results.outdated)
     assert b"<svg" in picture.svg()
+
+
+def test_the_table_of_fast_says_what_was_played() -> None:
+    """Of the policies that are stored; a Swimmer, whose motion forgives rounding, plays its first episode again."""
+    page, text = load("fast"), (ROOT / "docs" / "methods.md").read_text()
+    for name, block in page.parts().items():
+        assert load("pages").filled(text, name, block) == text, name
+    rows, entries = json.loads(page.PLAYED.read_text()), page.load_results(page.FOLDER).entries
+    assert {row["theta"] for row in rows} == {entry.run.theta_sha256 for entry in entries}
+    assert all(len(row["returns"]) == page.EPISODES for row in rows)
+    entry = next(entry for entry in entries if entry.run.config.stream == ("Swimmer-v5",))
+    told = next(row for row in rows if row["theta"] == entry.run.theta_sha256)
+    with closing(page.LocalWorkers(1)) as workers:
+        assert page.play(entry, workers, 1) == pytest.approx(told["returns"][:1], rel=0.01)
 
 
 def test_the_reproduction_and_the_readme_say_what_the_ledgers_say() -> None:

@@ -60,8 +60,8 @@ def test_unknown_names_are_refused() -> None:
         read_study("demo").at_scale("mini")
     with pytest.raises(EvergaitError, match="only: the study has no order 'S>H'"):
         select_cells(study_cells(read_study("demo")), ("S>H",))
-    with pytest.raises(EvergaitError, match="conditions: the study has no condition 'replai'; did you mean"):
-        select_cells(study_cells(read_study("demo")), conditions=("replai",))
+    with pytest.raises(EvergaitError, match="conditions: the study has no condition 'distil'; did you mean"):
+        select_cells(study_cells(read_study("demo")), conditions=("distil",))
 
 
 @pytest.mark.parametrize("name", shipped_studies())

@@ -14,9 +14,12 @@ import evergait
 from evergait.cli import main
 from evergait.core.errors import EvergaitError
 from evergait.core.files import write_json
+from evergait.tasks import parse_task
+from evergait.training.evaluate import Evaluator
 from evergait.training.run import Run
+from evergait.workers import LocalWorkers
 from evergait.zoo import card, catalogue, get
-from evergait.zoo.catalogue import final_returns
+from evergait.zoo.catalogue import ROBOTS, final_returns
 from evergait.zoo.hub import pack
 
 
@@ -144,3 +147,23 @@ def test_what_is_no_policy_is_not_written(damage: str, run: Run, tmp_path: Path,
 )
 def test_mistakes_are_sentences(arguments: list[str], words: str, zoo: Callable[..., str]) -> None:
     assert words in zoo("http://127.0.0.1:9", *arguments)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_a_pretrained_robot_does_what_its_ledger_says(name: str, tmp_path: Path) -> None:
+    run, task = evergait.pretrained(name), parse_task(ROBOTS[name])
+    record, state, workers = run.ledger.records[-1], run.state(), LocalWorkers(1)
+    evaluator = Evaluator(run.policy, {task: "planar"}, workers, run.config.evaluation, run.config.seed)
+    outcome = workers.run("planar", evaluator.episodes(state.theta, task, state.statistics, 2))
+    assert outcome.returns.tolist() == record.returns[task.name][:2]
+    assert main(["play", "--pretrained", name, "--output", str(tmp_path / "gait.html")]) == 0
+    assert (tmp_path / "gait.html").stat().st_size > 10_000
+    assert {path.name for path in run.path.iterdir()} == {"runs.json", "ledgers.npz", "policies.zip"}
+
+
+def test_pretrained_names_what_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(EvergaitError, match="did you mean 'walker'"):
+        evergait.pretrained("waker")
+    for arguments in ([], [str(tmp_path), "--pretrained", "walker"]):
+        assert main(["play", *arguments, "--output", str(tmp_path / "gait.html")]) == 2
+        assert "--pretrained" in capsys.readouterr().err

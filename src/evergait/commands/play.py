@@ -17,6 +17,7 @@ from evergait.report.gait import Moment, Recorder, moments, recorder
 from evergait.report.html import render_gait
 from evergait.report.video import to_gif, to_mp4
 from evergait.training.run import Run
+from evergait.zoo.catalogue import PRETRAINED, pretrained
 
 ENDINGS = (".html", ".gif", ".mp4")
 
@@ -25,8 +26,10 @@ ENDINGS = (".html", ".gif", ".mp4")
 class Play:
     """Show how a run's policy moves: a page with a player, a GIF or an MP4."""
 
-    folder: tyro.conf.Positional[Path]
+    folder: tyro.conf.Positional[Path | None] = None
     """Folder of a run or a study."""
+    pretrained: str = ""
+    """In place of a folder, a robot that ships with evergait: hopper, swimmer, walker or cheetah."""
     which: Annotated[Which, tyro.conf.arg(name="")] = field(default_factory=Which)
     task: str = ""
     """Task; the last one learnt if not given."""
@@ -39,7 +42,10 @@ class Play:
 
     def run(self) -> int:
         """Write the file."""
-        path = play(select_run(self.folder, self.which), self.task, self.stage, self.generation, self.output)
+        right = "the folder of a run, or use --pretrained alone"
+        require(bool(self.pretrained) != bool(self.folder), "folder", str(self.folder or ""), right)
+        run = select_run(self.folder, self.which) if self.folder else pretrained(self.pretrained)
+        path = play(run, self.task, self.stage, self.generation, self.output)
         console.print(f"Wrote {path}.", markup=False, soft_wrap=True)
         return 0
 
@@ -66,7 +72,7 @@ def play(
         raise EvergaitError(f"task: the run has no task {task!r}{nearest(task, known)}")
     moment = _moment(run, stage, generation)
     colour = list(dict.fromkeys([*(t for ledger in run.ledgers for t in ledger.learning), *known])).index(task)
-    with closing(recorder(task, run.path / "gaits")) as one:
+    with closing(recorder(task, None if run.path == PRETRAINED else run.path / "gaits")) as one:
         content = _content(one, run, moment, colour, path.suffix)
     make_folder(path.parent)
     write_output(path, content)

@@ -1,15 +1,21 @@
-"""What ships: folders of runs in `policies/`."""
+"""What ships: folders of runs in `policies/`, and one robot each in `pretrained/`."""
 
 import importlib.resources
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from evergait.config import config_from_data
 from evergait.core.errors import EvergaitError
+from evergait.core.files import read_json
 from evergait.core.names import nearest
+from evergait.store.phases import PhaseStore
 from evergait.training.run import Run
 
 POLICIES = Path(str(importlib.resources.files("evergait"))) / "zoo" / "policies"
+PRETRAINED = POLICIES.parent / "pretrained"
+ROBOTS = {"hopper": "Hopper-v5", "swimmer": "Swimmer-v5", "walker": "Walker2d-v5", "cheetah": "HalfCheetah-v5"}
+"""Names of what `pretrained` has, and the task that each has learnt."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,19 @@ def final_returns(run: Run) -> dict[str, float]:
 def catalogue() -> dict[str, Entry]:
     """Name → what ships."""
     return {path.name: Entry(path.name, path) for path in sorted(POLICIES.iterdir()) if (path / "run.json").exists()}
+
+
+def pretrained(name: str) -> Run:
+    """The run of a robot that has learnt one task well: hopper, swimmer, walker or cheetah.
+
+    >>> pretrained("walker").config.stream
+    ('Walker2d-v5',)
+    """
+    if name not in ROBOTS:
+        raise EvergaitError(f"pretrained: there is no robot {name!r}{nearest(name, ROBOTS)}")
+    described = read_json(PRETRAINED / "runs.json")[name]
+    phase = PhaseStore(PRETRAINED).folder(described["phase"])
+    return Run(PRETRAINED, config_from_data(described["config"], f"pretrained {name}"), (phase,))
 
 
 def get(name: str, out: Path) -> Run:

@@ -1,0 +1,116 @@
+"""Single tasks with the preset fast: fills in docs/methods.md from results/fast.
+
+python scripts/fast.py [--play] [--ship]
+
+With --play, every policy first plays fifty fresh episodes in plain Gymnasium, and results/fast/gymnasium.json has what
+came of it. With --ship, the best seed of each task becomes what `evergait play --pretrained` shows.
+"""
+
+import argparse
+import json
+import sys
+from contextlib import closing
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from pages import fill_in, markdown  # noqa: E402
+
+from evergait.config import Evaluation  # noqa: E402
+from evergait.core.data import to_data  # noqa: E402
+from evergait.core.files import write_json  # noqa: E402
+from evergait.core.names import short  # noqa: E402
+from evergait.core.table import Table  # noqa: E402
+from evergait.store.archive import TEXTS, write_archive  # noqa: E402
+from evergait.studies.folder import load_results  # noqa: E402
+from evergait.studies.results import Entry  # noqa: E402
+from evergait.tasks import parse_task  # noqa: E402
+from evergait.training.evaluate import Evaluator, as_recorded  # noqa: E402
+from evergait.workers import LocalWorkers  # noqa: E402
+from evergait.zoo.catalogue import ROBOTS  # noqa: E402
+
+FOLDER = ROOT / "results" / "fast"
+PLAYED = FOLDER / "gymnasium.json"
+EPISODES, EPISODE_SEED = 50, 2026
+"""The seed decides the episodes, which training and its evaluations have not seen."""
+ARS = {"Hopper-v5": 3120, "Swimmer-v5": 325, "Walker2d-v5": 4390, "HalfCheetah-v5": 3430}
+"""Thresholds of Mania et al. 2018 (arXiv:1803.07055), for an older version of these tasks."""
+
+
+def play(entry: Entry, workers: LocalWorkers, n_episodes: int = EPISODES) -> list[float]:
+    """Returns of the policy at the end of a run in fresh episodes, by gymnasium.make(...).step."""
+    run, task = entry.run, parse_task(entry.run.config.stream[0])
+    evaluator = Evaluator(run.policy, {task: "gymnasium"}, workers, Evaluation(), EPISODE_SEED)
+    state = run.state(-1)
+    outcome = workers.run("gymnasium", evaluator.episodes(state.theta, task, state.statistics, n_episodes))
+    return [round(value, 2) for value in as_recorded(outcome).tolist()]
+
+
+def played(entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
+    """What every policy did in Gymnasium, with the digest of its θ; what has been played is not played again."""
+    before = json.loads(PLAYED.read_text()) if PLAYED.exists() else []
+    known = {row["theta"]: row["returns"] for row in before}
+    with closing(LocalWorkers(1)) as workers:
+        return [
+            {
+                "task": entry.run.config.stream[0],
+                "seed": entry.seed,
+                "theta": entry.run.theta_sha256,
+                "returns": known.get(entry.run.theta_sha256) or play(entry, workers),
+            }
+            for entry in entries
+        ]
+
+
+def parts() -> dict[str, str]:
+    """The page's part: how many seeds of each task pass."""
+    rows = json.loads(PLAYED.read_text())
+    lines = []
+    for task, threshold in ARS.items():
+        means = sorted(fmean(row["returns"]) for row in rows if row["task"] == task)
+        passed = sum(mean >= threshold for mean in means)
+        each = ", ".join(f"{mean:,.0f}" for mean in means)
+        lines.append((short(task), f"{threshold:,}", f"{passed} of {len(means)}", f"{median(means):,.0f}", each))
+    caption = f"Mean returns of {EPISODES} fresh episodes in plain Gymnasium, one number per seed"
+    return {
+        "fast": markdown(Table("fast", caption, ("task", "ARS asks", "seeds that pass", "median", "all"), tuple(lines)))
+    }
+
+
+def ship(entries: tuple[Entry, ...]) -> None:
+    """Write the best run of each task into the package."""
+    mean = {row["theta"]: fmean(row["returns"]) for row in json.loads(PLAYED.read_text())}
+    described, texts, policies = {}, {}, {}
+    for name, task in ROBOTS.items():
+        mine = [entry.run for entry in entries if entry.run.config.stream == (task,)]
+        best = max(mine, key=lambda run: mean[run.theta_sha256])
+        (phase,) = best.phases
+        described[name] = {"phase": phase.name, "config": to_data(best.config)}
+        texts[phase.name] = {part: phase.read(part) for part in TEXTS}
+        policies[phase.name] = phase.read("theta.safetensors")
+    target = ROOT / "src" / "evergait" / "zoo" / "pretrained"
+    target.mkdir(exist_ok=True)
+    write_archive(target, texts, policies)
+    write_json(target / "runs.json", described)
+
+
+def main() -> None:
+    """Play and ship if asked to, and fill in the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--play", action="store_true")
+    parser.add_argument("--ship", action="store_true")
+    wanted = parser.parse_args()
+    entries = load_results(FOLDER).entries
+    if wanted.play:
+        rows = played(entries)
+        PLAYED.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+    if wanted.ship:
+        ship(entries)
+    fill_in("methods.md", parts())
+
+
+if __name__ == "__main__":
+    main()
