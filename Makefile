@@ -49,7 +49,7 @@ prove: setup
 	rm -rf "$$root"; $(BIN)/python scripts/reliability.py; exit $$code
 
 agree: setup
-	$(BIN)/pytest -m agree -s
+	$(BIN)/pytest -m agree -s; code=$$?; $(BIN)/python benchmarks/vector.py --page; exit $$code
 
 docs: setup
 	COLUMNS=100 $(BIN)/python scripts/site.py

@@ -1,14 +1,17 @@
-"""Environment steps per second from Python, side by side in one run: fills in the tables of docs/vector.md.
+"""Environment steps per second from Python, side by side in one run, into docs/vector.json.
 
 Contestants take turns of a few steps, so that all of them meet the same load of the machine. Actions are random, or
 those of a policy that stays upright for a while: walking robots have contacts all the time, falling ones are cheap.
 EnvPool is measured if it is installed.
 
-python benchmarks/vector.py [--tasks Walker2d-v5 ...] [--envs 64 1024 4096] [--threads 1 2] [--seconds 3] [--write]
+python benchmarks/vector.py [--tasks Walker2d-v5 ...] [--envs 64 256 1024 4096] [--threads 1 2] [--seconds 2]
+python benchmarks/vector.py --page    writes docs/vector.md from what was stored
 """
 
 import argparse
+import functools
 import importlib.util
+import json
 import os
 import sys
 import time
@@ -17,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import mujoco
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
@@ -25,6 +29,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from pages import fill_in  # noqa: E402
 
 from evergait import _native, vector  # noqa: E402
+from evergait.engines.mujoco.tasks import RULES  # noqa: E402
+from evergait.engines.planar.robot import TASKS  # noqa: E402
 from evergait.policy.network import Acting  # noqa: E402
 from evergait.tasks.quiet import quiet  # noqa: E402
 
@@ -32,6 +38,9 @@ Step = Callable[[np.ndarray], Any]
 Act = Callable[[np.ndarray], np.ndarray]
 Start = Callable[[], tuple[Step, np.ndarray]]
 TURN = 0.15  # seconds
+MEASURED = ROOT / "docs" / "vector.json"
+OURS, BARE = "evergait", "evergait, no copies or infos"
+ALL = (OURS, BARE, "mujoco.batch", "EnvPool", "SyncVectorEnv", "AsyncVectorEnv")
 
 
 def contestants(task: str, n: int, threads: int) -> dict[str, Start]:
@@ -53,15 +62,16 @@ def contestants(task: str, n: int, threads: int) -> dict[str, Start]:
         return env.step, env.reset()[0]
 
     known: dict[str, Start] = {
-        "evergait": ours,
-        "evergait, no copies or infos": lambda: ours(copy=False, infos=False),
-        "evergait on mujoco.batch": lambda: ours(engine="mujoco"),
+        OURS: ours,
+        BARE: lambda: ours(copy=False, infos=False),
+        "mujoco.batch": lambda: ours(engine="mujoco"),
     }
     if importlib.util.find_spec("envpool"):
         known["EnvPool"] = envpool
     if n <= 64:
         known["SyncVectorEnv"] = lambda: theirs("sync")
-        known["AsyncVectorEnv"] = lambda: theirs("async")
+        if threads > 1:  # it has a process for each environment, on all processors
+            known["AsyncVectorEnv"] = lambda: theirs("async")
     return known
 
 
@@ -84,7 +94,7 @@ class RandomActions:
 class Walking:
     """A linear policy that a short search has found; it acts on what each contestant's robots see."""
 
-    def __init__(self, task: str, n: int) -> None:
+    def __init__(self, task: str) -> None:
         random, self.network = np.random.default_rng(0), vector.policy(task)
         mean, deviation = np.zeros(vector.n_parameters(self.network)), 0.5
         for _ in range(30):
@@ -93,32 +103,53 @@ class Walking:
             best = np.argsort(np.nan_to_num(outcome.returns, nan=-1e9).mean(axis=1))[-16:]
             mean, deviation = thetas[best].mean(axis=0), 0.93 * deviation
         self.length = outcome.lengths[best].mean()
-        self.packed = np.repeat(Acting.of(self.network, mean.astype(np.float32)).packed, n, axis=0)
-        self.actions = np.empty((n, self.network.n_actions), np.float32)
+        self.packed = Acting.of(self.network, mean.astype(np.float32)).packed
 
-    def __call__(self, seen: np.ndarray) -> np.ndarray:
-        """Actions."""
-        _native.act(self.network.native, self.packed, np.ascontiguousarray(seen, np.float64), self.actions, 1)
-        return self.actions
+    def batch(self, n: int) -> Act:
+        """For n robots."""
+        packed = np.repeat(self.packed, n, axis=0)
+        actions = np.empty((n, self.network.n_actions), np.float32)
+
+        def act(seen: np.ndarray) -> np.ndarray:
+            _native.act(self.network.native, packed, np.ascontiguousarray(seen, np.float64), actions, 1)
+            return actions
+
+        return act
 
 
-def measure(starts: dict[str, Start], act: Act, n: int, seconds: float) -> dict[str, float]:
-    """Steps per second of each, in turns; what the policy takes does not count."""
+def measure(starts: dict[str, Start], act: Act, n: int, seconds: float) -> dict[str, list[float]]:
+    """Steps per second of each, and per second of this process's processors, in turns; the policy does not count."""
     begun = {name: start() for name, start in starts.items()}
     steps = {name: step for name, (step, _) in begun.items()}
     seen = {name: observations for name, (_, observations) in begun.items()}
-    spent, n_steps = dict.fromkeys(steps, 0.0), dict.fromkeys(steps, 0)
+    spent, busy, n_steps = dict.fromkeys(steps, 0.0), dict.fromkeys(steps, 0.0), dict.fromkeys(steps, 0)
     while min(spent.values()) < seconds:
         for name, step in steps.items():
             turn = 0.0
             while turn < TURN and spent[name] < seconds:
                 actions = act(seen[name])
-                begin = time.perf_counter()
+                begin, processor = time.perf_counter(), time.process_time()
                 seen[name] = step(actions)[0]
                 turn += time.perf_counter() - begin
+                busy[name] += time.process_time() - processor
                 n_steps[name] += n
             spent[name] += turn
-    return {name: n_steps[name] / spent[name] for name in steps}
+    return {name: [n_steps[name] / spent[name], n_steps[name] / max(busy[name], 1e-9)] for name in steps}
+
+
+def contacts(task: str, n: int, act: Act) -> float:
+    """How many a robot has on average while it acts."""
+    env = vector.make(task, n)
+    seen, inner, model = env.reset(seed=0)[0], env.robots, gymnasium.make(task).unwrapped
+    data: Any = mujoco.MjData(model.model)  # type: ignore[attr-defined]
+    found, looked = 0, 0
+    for step in range(200):
+        seen = env.step(act(seen))[0]
+        for row in range(4) if step % 10 == 0 else ():
+            data.qpos[:] = inner.arrays.position[row]  # type: ignore[attr-defined]
+            mujoco.mj_forward(model.model, data)  # type: ignore[attr-defined]
+            found, looked = found + int(data.ncon), looked + 1
+    return found / looked
 
 
 def python_share(task: str, n: int) -> float:
@@ -149,35 +180,124 @@ def python_share(task: str, n: int) -> float:
     return 1.0 - inside[0] / (time.process_time() - begin)
 
 
-def main() -> None:
-    """Measure, print, and write the page if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", nargs="+", default=["Hopper-v5", "Walker2d-v5", "HalfCheetah-v5"])
-    parser.add_argument("--envs", nargs="+", type=int, default=[64, 1024, 4096])
-    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--write", action="store_true", help="into docs/vector.md")
-    arguments = parser.parse_args()
+def speed_table(speed: dict[str, Any]) -> str:
+    """Markdown of what was measured, one row for each setting."""
+    who = [name for name in ALL if any(name in row["rates"] for row in speed["rows"])]
     lines = [
-        "| task | actions | environments | threads | who | steps/s | evergait is |",
-        "|---|---|---|---|---|---|---|",
+        f"| task, actions | robots | threads | {' | '.join(who)} | × EnvPool | per processor second | × EnvPool |",
+        "|---" * (len(who) + 6) + "|",
     ]
+    for row in speed["rows"]:
+        rates = row["rates"]
+        cells = [f"{rates[name][0]:,.0f}" if name in rates else "" for name in who]
+        clock, busy = (f"{rates[OURS][k] / rates['EnvPool'][k]:.0f}" if "EnvPool" in rates else "" for k in (0, 1))
+        times = [clock, f"{rates[OURS][1]:,.0f}", busy]
+        kind = f"{row['task']}, {row['actions']}, {row['contacts']:.1f} contacts"
+        lines.append("| " + " | ".join([kind, str(row["envs"]), str(row["threads"]), *cells, *times]) + " |")
+    shares = ", ".join(f"{n}: {share:.0%}" for n, share in sorted(speed["python"].items(), key=lambda kv: int(kv[0])))
+    told = f"Share of Python in a step of Walker2d-v5 with copies and infos, by environments: {shares}."
+    return "\n".join([*lines, "", f"{told} {load_of(speed)}"])
+
+
+def proof_table(proof: dict[str, Any], versions: dict[str, str]) -> str:
+    """Markdown of what the long proof has seen, task by task."""
+    lines = ["| task | engine | steps | terminated | truncated | largest difference |", "|---" * 6 + "|"]
+    for task, engine in ((task, engine_of(task)) for task in sorted(RULES)):
+        if seen := proof.get(task):
+            counts = " | ".join(f"{seen[name]:,}" for name in ("steps", "terminated", "truncated"))
+            largest = f"{seen['largest']:.1e}" if seen["largest"] else "0"
+            lines.append(f"| {task} | {seen['engine']} | {counts} | {largest} |")
+        else:
+            lines.append(f"| {task} | {engine} | not run | | | |")
+    said = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return "\n".join([*lines, "", f"Against {said}."])
+
+
+def engine_of(task: str) -> str:
+    """That the proof compares."""
+    return "planar" if task in TASKS else "mujoco"
+
+
+def load_of(measured: dict[str, Any]) -> str:
+    """A sentence."""
+    low, high = measured["load"]
+    return f"Load of the machine while measuring: {low:.0f} to {high:.0f} on {measured['processors']} processors."
+
+
+def use_table(use: dict[str, Any]) -> str:
+    """Markdown of the examples on both kinds of environments."""
+    head = "| example | settings | seeds | evergait, s | Gymnasium, s | ratio | return, evergait | return, Gymnasium |"
+    lines = [head, "|---" * 8 + "|"]
+    for row in use["rows"]:
+        ours, theirs = (np.array(row[name], float) for name in ("evergait", "gymnasium"))
+        seconds = [np.mean(runs[:, 0]) for runs in (ours, theirs)]
+        said = [f"{np.mean(runs[:, 1]):.1f} ± {np.std(runs[:, 1], ddof=1):.1f}" for runs in (ours, theirs)]
+        cells = f"{seconds[0]:.1f} | {seconds[1]:.1f} | {seconds[1] / seconds[0]:.1f} | {said[0]} | {said[1]}"
+        lines.append(f"| `{row['example']}` | {row['settings']} | {len(ours)} | {cells} |")
+    return "\n".join([*lines, "", load_of(use)])
+
+
+def blocks(measured: dict[str, Any]) -> dict[str, str]:
+    """Measured parts of docs/vector.md."""
+    return {
+        "speed": speed_table(measured["speed"]),
+        "proof": proof_table(measured["proof"], measured["versions"]),
+        "use": use_table(measured["use"]),
+    }
+
+
+def store(name: str, value: Any) -> None:
+    """Keep a measurement beside the others."""
+    measured = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
+    measured[name] = value
+    MEASURED.write_text(json.dumps(measured, indent=1, sort_keys=True) + "\n")
+
+
+def keep_speed(rows: list[dict[str, Any]], shares: dict[str, float], load: list[float]) -> None:
+    """Store rows; those of other settings, measured before, stay."""
+    before = (json.loads(MEASURED.read_text()) if MEASURED.exists() else {}).get("speed", {})
+
+    def setting(row: dict[str, Any]) -> tuple[Any, ...]:
+        return row["task"], row["envs"], row["actions"], row["threads"]
+
+    new = {setting(row) for row in rows}
+    merged = sorted([row for row in before.get("rows", []) if setting(row) not in new] + rows, key=setting)
+    met = [*load, *before.get("load", [])]
+    told = {"python": {**before.get("python", {}), **shares}, "load": [min(met), max(met)]}
+    store("speed", {"rows": merged, **told, "processors": os.cpu_count()})
+
+
+def main() -> None:
+    """Measure, or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", nargs="+", default=["Walker2d-v5"])
+    parser.add_argument("--envs", nargs="+", type=int, default=[64, 256, 1024, 4096])
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--page", action="store_true", help="write docs/vector.md from docs/vector.json, and no more")
+    arguments = parser.parse_args()
+    if arguments.page:
+        fill_in("vector.md", blocks(json.loads(MEASURED.read_text())))
+        return
+    rows, load = [], [os.getloadavg()[0]]
+    shares = {str(n): python_share("Walker2d-v5", n) for n in arguments.envs}
     for task in arguments.tasks:
+        policy = Walking(task)
+        acting: dict[str, Callable[[int], Act]] = {
+            "random": functools.partial(RandomActions, task),
+            f"trained ({policy.length:.0f} steps)": policy.batch,
+        }
+        touching = {kind: contacts(task, 64, act(64)) for kind, act in acting.items()}
         for n in arguments.envs:
-            walking, random = Walking(task, n), RandomActions(task, n)
-            for kind, act in (("random", random), (f"trained ({walking.length:.0f} steps)", walking)):
+            for kind in acting:
+                act = acting[kind](n)
                 for threads in arguments.threads:
                     rates = measure(contestants(task, n, threads), act, n, arguments.seconds)
-                    for name, rate in rates.items():
-                        ratio = "" if name == "evergait" else f"{rates['evergait'] / rate:.1f} ×"
-                        lines.append(f"| {task} | {kind} | {n} | {threads} | {name} | {rate:,.0f} | {ratio} |")
-                        print(lines[-1], flush=True)
-    shares = ", ".join(f"{n}: {python_share('Walker2d-v5', n):.0%}" for n in arguments.envs)
-    load = f"Load of the machine while measuring: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors."
-    text = "\n".join([*lines, "", f"Share of Python in a step of Walker2d-v5, by environments: {shares}. {load}"])
-    print(text.splitlines()[-1])
-    if arguments.write:
-        fill_in("vector.md", {"speed": text})
+                    row = {"task": task, "actions": kind, "contacts": touching[kind], "envs": n, "threads": threads}
+                    rows.append({**row, "rates": rates})
+                    load.append(os.getloadavg()[0])
+                    print(rows[-1], flush=True)
+                    keep_speed(rows, shares, load)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ METHODS = {name for name, member in Method.members.items() if member.__module__.
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"script_{name}", SCRIPTS / f"{name}.py")
+def load(name: str, folder: Path = SCRIPTS) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"script_{name}", folder / f"{name}.py")
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -111,6 +111,15 @@ def test_the_reproduction_and_the_readme_say_what_the_ledgers_say() -> None:
         text = (ROOT / "docs" / path).read_text()
         for name, block in blocks.items():
             assert pages.filled(text, name, block) == text, name
+
+
+def test_the_page_of_vector_environments_says_what_was_measured() -> None:
+    page, pages = load("vector", ROOT / "benchmarks"), load("pages")
+    measured, text = json.loads(page.MEASURED.read_text()), (ROOT / "docs" / "vector.md").read_text()
+    for name, block in page.blocks(measured).items():
+        assert pages.filled(text, name, block) == text, name
+    measured["speed"]["rows"][0]["rates"]["evergait"][0] *= 2
+    assert pages.filled(text, "speed", page.blocks(measured)["speed"]) != text
 
 
 def test_nothing_beside_the_benchmarks_hides_the_standard_library() -> None:
