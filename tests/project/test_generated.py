@@ -105,6 +105,12 @@ def test_the_table_of_fast_says_what_was_played() -> None:
         assert page.play(entry, workers, 1) == pytest.approx(told["returns"][:1], rel=0.01)
 
 
+def test_the_page_of_methods_says_what_the_runs_of_a_gradient_method_say() -> None:
+    page, pages, text = load("gradient"), load("pages"), (ROOT / "docs" / "methods.md").read_text()
+    for name, block in page.parts().items():
+        assert pages.filled(text, name, block) == text, name
+
+
 def test_the_reproduction_and_the_readme_say_what_the_ledgers_say() -> None:
     page, pages = load("reproduction"), load("pages")
     for path, blocks in page.parts().items():
