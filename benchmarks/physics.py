@@ -16,8 +16,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from pages import fill_in  # noqa: E402
-from planar_reference import (  # noqa: E402
+from oracles import (  # noqa: E402
     TASKS,
     environment,
     mujoco_steps,
@@ -26,6 +25,7 @@ from planar_reference import (  # noqa: E402
     smallest_separation,
     tighten,
 )
+from pages import fill_in  # noqa: E402
 
 from evergait import preset, train  # noqa: E402
 from evergait.config import Evaluation  # noqa: E402

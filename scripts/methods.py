@@ -25,7 +25,6 @@ from evergait.analysis.groups import Measure  # noqa: E402
 from evergait.analysis.study import Analysis  # noqa: E402
 from evergait.analysis.transfer import series  # noqa: E402
 from evergait.core.arrays import Float64  # noqa: E402
-from evergait.core.names import short  # noqa: E402
 from evergait.core.table import Table, Value  # noqa: E402
 from evergait.figures.style import OKABE_ITO, SETTINGS, Picture, panels  # noqa: E402
 from evergait.paper.study import analyse  # noqa: E402
@@ -35,6 +34,7 @@ from evergait.scores.scale import learnt_tasks  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402
 from evergait.studies.cells import study_cells  # noqa: E402
 from evergait.studies.folder import is_study, load_results, read_cells  # noqa: E402
+from evergait.tasks.base import short  # noqa: E402
 from evergait.training.run import train  # noqa: E402
 
 MARK = 0.9

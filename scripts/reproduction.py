@@ -29,12 +29,11 @@ from evergait.analysis.tables import extrema_tables, runs_table, single_task_tab
 from evergait.analysis.transfer import panel  # noqa: E402
 from evergait.cli import main as evergait  # noqa: E402
 from evergait.config import Evaluation  # noqa: E402
-from evergait.core.names import short  # noqa: E402
 from evergait.core.table import Table, Value  # noqa: E402
 from evergait.figures.drawing import draw_panel  # noqa: E402
 from evergait.figures.style import SETTINGS, Picture, legend_below, panels  # noqa: E402
 from evergait.paper.claims import claims_table  # noqa: E402
-from evergait.paper.numbers import paper_single_task  # noqa: E402
+from evergait.paper.numbers import SINGLE_TASK  # noqa: E402
 from evergait.paper.ranges import distance as distance_to  # noqa: E402
 from evergait.paper.ranges import published, worst_share  # noqa: E402
 from evergait.paper.study import analyse, hat_scale  # noqa: E402
@@ -43,6 +42,7 @@ from evergait.studies.base import read_study  # noqa: E402
 from evergait.studies.cells import Tree, study_cells  # noqa: E402
 from evergait.studies.folder import is_study, load_results, read_cells  # noqa: E402
 from evergait.studies.results import phase_label  # noqa: E402
+from evergait.tasks.base import short  # noqa: E402
 from evergait.training.evaluate import Evaluator  # noqa: E402
 from evergait.training.run import Run  # noqa: E402
 from evergait.workers import LocalWorkers  # noqa: E402
@@ -234,7 +234,7 @@ def keeps(metrics: Metrics) -> float:
 
 def by_the_paper(measure: Measure) -> Measure:
     """A measure by the paper's R*: at this scale our own is at times that of a Swimmer that has not learnt to swim."""
-    best = paper_single_task()
+    best = SINGLE_TASK
     return lambda metrics: measure(Metrics(metrics.ledgers, hat_scale("the paper", best, tuple(best))))
 
 

@@ -20,11 +20,11 @@ import evergait
 from evergait.analysis.study import Analysis
 from evergait.analysis.transfer import panel, series
 from evergait.cli import main as cli
-from evergait.core.names import short
 from evergait.figures.drawing import draw_switches
 from evergait.figures.style import Picture, legend_below, panels, task_colours
 from evergait.paper.study import analyse
 from evergait.studies.folder import load_results
+from evergait.tasks.base import short
 
 ROOT = Path(__file__).parents[1]
 DOCS, PAGES = ROOT / "docs", ROOT / "build" / "docs"

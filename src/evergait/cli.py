@@ -8,8 +8,7 @@ import sys
 from typing import Any
 
 import evergait
-from evergait.core.errors import EvergaitError
-from evergait.core.names import nearest
+from evergait.core.errors import EvergaitError, nearest
 from evergait.core.terminal import guard_streams
 
 COMMANDS = {

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evergait.core.data import added, from_data, require, to_data, to_toml
-from evergait.core.errors import EvergaitError
+from evergait.core.errors import EvergaitError, nearest
 from evergait.core.files import JSON_LIMIT, LEDGER_LIMIT, LIMIT, read_toml
 from evergait.core.limits import MOST_ROWS, MOST_TASKS, NUMBER_BYTES, check_finite, within
-from evergait.core.names import nearest
 from evergait.core.plugins import import_trusted, plugin_of
 from evergait.core.plugins import trust as trust_module
 from evergait.engines import ENGINES, engine_name

@@ -19,10 +19,10 @@ from evergait.analysis.transfer import interference, pairwise, panel
 from evergait.cli import main
 from evergait.commands.report import write_report
 from evergait.commands.show import describe_study
-from evergait.core.names import short
 from evergait.figures.drawing import curve_figures, pairwise_figure
 from evergait.paper.study import all_tables, analyse
 from evergait.studies.results import Results
+from evergait.tasks.base import short
 from report.test_page import page_data
 
 REFERENCES = {"Hopper-v5": 310.0, "InvertedPendulum-v5": 290.0}

@@ -1,12 +1,15 @@
 """The module that ships has the bits of the native core, in a real Chromium."""
 
 import base64
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from browser.conftest import Call
+from browser.conftest import Call, caller, write_bare
 from evergait.core.arrays import Array, Float64
 from evergait.core.random import INITIAL_WEIGHTS, PERTURBATION, RESET, Noise
 from evergait.engines.base import Episodes
@@ -146,3 +149,20 @@ def test_a_push_changes_the_path(engine: Call) -> None:
     left = received(engine("live", **argument, limit=10)["path"], np.float64).reshape(-1, 9)
     pulled = received(engine("live", **argument, limit=10, pull=pull)["path"], np.float64).reshape(-1, 9)
     assert pulled[-1, 0] > left[-1, 0] + 0.02
+
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "wasm.py"
+
+
+@pytest.mark.prove
+def test_a_module_built_now_has_the_bits_of_the_native_core(browser: Any, tmp_path: Path) -> None:
+    pytest.importorskip("ziglang", reason="the compiler for browsers is not installed")
+    built = tmp_path / "evergait.wasm.gz"
+    subprocess.run([sys.executable, str(SCRIPT), "--force", "--output", str(built)], check=True)
+    page = browser.new_context().new_page()
+    call = caller(page, write_bare(tmp_path / "bare.html", base64.b64encode(built.read_bytes()).decode()))
+    for name in TASKS:
+        request, argument = episodes(name, normalise=True)
+        found = call("episodes", **argument)
+        assert same_bits(received(found["returns"], np.float64), PlanarEngine().run(request, 1).returns), name
+    page.context.close()

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from planar_reference import TASKS, environment
+from oracles import TASKS, environment
 
 from evergait.engines.planar.model import compile_model
 from evergait.tasks import Task

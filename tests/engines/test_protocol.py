@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plain_gymnasium import replay_in_gymnasium
+from oracles import replay_in_gymnasium
 
 from evergait.core.errors import EvergaitError
 from evergait.engines import Engine, Episodes, Outcome, available, engine_name, make_engine

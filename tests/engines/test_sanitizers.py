@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from planar_reference import TASKS
+from oracles import TASKS
 
 from evergait.engines.planar.robot import compile_robot
 from evergait.tasks import parse_task

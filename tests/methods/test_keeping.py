@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from plain_gymnasium import replay_in_gymnasium
+from oracles import replay_in_gymnasium
 from small import tiny_config
 
 from evergait.core.arrays import Array, Float32, Float64

@@ -9,13 +9,17 @@ import pytest
 
 from evergait.analysis.groups import Values
 from evergait.core.arrays import Float64
+from evergait.figures.drawing import ranges_figures
 from evergait.paper.claims import Claim, Rule, at_least, at_most, claims_table, study_claims, within
-from evergait.paper.numbers import paper_extrema, paper_multi_task, paper_single_task
+from evergait.paper.numbers import MULTI_TASK, SINGLE_TASK, paper_extrema
+from evergait.paper.ranges import distance, published, ranges_table, study_ranges, worst_share
 from evergait.paper.roles import find_roles, reference_condition
-from evergait.paper.study import all_tables, analyse
+from evergait.paper.study import all_tables, analyse, hat_scale
+from evergait.scores.metrics import Metrics
 from evergait.store.ledger import Ledger, Record
 from evergait.studies.base import read_study
 from evergait.studies.cells import study_cells
+from evergait.studies.folder import load_results
 from evergait.studies.results import Entry, Results
 
 
@@ -38,7 +42,6 @@ class FakeRun:
 def paper_results() -> Results:
     """The paper's own numbers as if we had measured them: ledgers whose extrema are its tables."""
     published = {(r["condition"], r["order"], int(r["step"]), r["task"]): r for r in paper_extrema()}
-    multi = {row["output_head"]: row for row in paper_multi_task()}
     entries = []
     for cell in study_cells(read_study("paper")):
         tasks = cell.config.stream
@@ -48,9 +51,9 @@ def paper_results() -> Results:
             returns = {t: [0.0, 0.0] for t in cell.config.tasks}
             for task in tasks[: i + 1] if len(learning) == 1 else tasks:
                 if cell.condition == "single":
-                    returns[task] = [0.0, paper_single_task()[task]]
+                    returns[task] = [0.0, SINGLE_TASK[task]]
                 elif len(learning) > 1:
-                    returns[task] = [0.0, float(multi[cell.config.policy.heads][task.removesuffix("-v5")])]
+                    returns[task] = [0.0, MULTI_TASK[cell.config.policy.heads][task]]
                 else:
                     row = published[cell.condition, cell.order, i + 1, task.removesuffix("-v5")]
                     ends = [float(row["max_return"]), float(row["min_return"])]
@@ -80,8 +83,6 @@ def test_every_published_number_is_beside_ours() -> None:
 
 
 def test_published_numbers_ship() -> None:
-    assert paper_single_task() == {"Hopper-v5": 3511.92, "Swimmer-v5": 362.21, "Walker2d-v5": 4680.66}
-    assert len(paper_multi_task()) == 2
     names = {"shared", "replay-12", "replay-192", "replay-288", "distinct"}
     assert {row["condition"] for row in paper_extrema()} == names
 
@@ -136,7 +137,7 @@ def test_distinct_heads_have_an_r_star_of_their_own_and_sources_are_not_mixed() 
     results = paper_results()
     scales = analyse(results).scales
     assert scales["distinct"].one["Hopper-v5"] != scales["shared"].one["Hopper-v5"]
-    assert scales["shared"].one["Hopper-v5"] == paper_single_task()["Hopper-v5"]  # the single-task phase's last
+    assert scales["shared"].one["Hopper-v5"] == SINGLE_TASK["Hopper-v5"]  # the single-task phase's last
     incomplete = tuple(e for e in results.entries if not (e.condition == "single" and e.order == "Swimmer"))
     incomplete = tuple(e for e in incomplete if not e.order.startswith("Swimmer >"))
     told = analyse(replace(results, entries=incomplete)).scales
@@ -199,3 +200,50 @@ def test_two_seeds_decide_nothing_and_no_part_is_no_measurement() -> None:
     two = Claim(1, "", "", (values([[0.5], [0.5]]),), at_least(0.1))
     assert (two.verdict, two.n_seeds) == ("undecided", 2)
     assert Claim(1, "", "", (), at_least(0.1)).verdict == "not measured"
+
+
+ORDER = "Hopper > Swimmer > Walker2d"
+TASKS = ("Hopper-v5", "Swimmer-v5", "Walker2d-v5")
+
+
+def ranged_ledger(stage: int, *evaluations: tuple[float, float, float]) -> Ledger:
+    records = [
+        Record(i, {task: [r] for task, r in zip(TASKS, row, strict=True)}, {task: [1] for task in TASKS}, {})
+        for i, row in enumerate(evaluations)
+    ]
+    return Ledger(stage, (TASKS[stage],), TASKS, records=tuple(records))
+
+
+def test_the_papers_own_numbers_have_no_distance_to_themselves() -> None:
+    paper = published("shared", ORDER)
+    ledgers = []
+    for stage in range(3):
+        extrema = [paper.get((stage, task), (0.0, 0.0)) for task in TASKS]
+        ledgers.append(ranged_ledger(stage, *zip(*extrema, strict=True)))
+    metrics = Metrics(ledgers, hat_scale("", SINGLE_TASK, TASKS))
+    assert distance(metrics, paper) == pytest.approx(0.0)
+    hopper = paper[0, "Hopper-v5"][1]
+    assert worst_share(metrics, 0, 2) == pytest.approx(paper[2, "Hopper-v5"][0] / hopper)
+    off = [replace(ledgers[0], records=(*ledgers[0].records, replace(ledgers[0].records[0], generation=9)))]
+    assert distance(Metrics([*off, *ledgers[1:]], metrics.scale), paper) == pytest.approx(0.0)
+    shifted = ranged_ledger(0, (paper[0, "Hopper-v5"][0], 0, 0), (hopper + 351.192, 0, 0))
+    moved = distance(Metrics([shifted, *ledgers[1:]], metrics.scale), paper)
+    kept = [paper[stage, "Hopper-v5"][0] * (1 / hopper - 1 / (hopper + 351.192)) for stage in (1, 2)]
+    assert moved == pytest.approx((0.1 + sum(kept)) / 3 / 3, rel=1e-3)  # R* of Hopper is 3511.92
+
+
+def test_ranges_have_every_published_number_of_a_phase_that_is_there() -> None:
+    paper_study = load_results(Path(__file__).parents[2] / "results" / "paper")
+    found = study_ranges(paper_study)
+    numbers = {(row["condition"], row["order"], row["step"], row["task"]) for row in paper_extrema()}
+    assert {(one.condition, one.order, str(one.step), one.task) for one in found} <= numbers
+    assert found
+    assert not ranges_table(paper_study).rows  # one seed has no range
+    assert not ranges_figures(paper_study)
+    entries = [replace(entry, seed=seed) for seed in range(2) for entry in paper_study.entries]
+    twice = replace(paper_study, entries=tuple(entries))
+    table = ranges_table(twice)
+    assert len(table.rows) == len(found)
+    assert ranges_figures(twice)[0].name == "ranges"
+    for one, row in zip(study_ranges(twice), table.rows, strict=True):
+        assert row[-1] == ("yes" if min(one.ours) <= one.paper <= max(one.ours) else "no")

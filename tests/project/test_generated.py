@@ -1,4 +1,4 @@
-"""Nothing that programs wrote into the pages was edited by hand, and what comes from ledgers is what they say."""
+"""Nothing that programs wrote into the pages was edited by hand, and results are what they say."""
 
 import importlib.util
 import json
@@ -10,10 +10,20 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-
 import pytest
-
 from evergait.methods import Method
+from dataclasses import replace
+from evergait.config import config_from_data, preset
+from evergait.core.data import to_data
+from evergait.store.archive import LEDGERS, POLICIES
+from evergait.store.phases import PhaseStore
+from evergait.studies.base import read_study
+from evergait.studies.cells import study_cells
+from evergait.studies.folder import load_results, read_cells, stored
+from evergait.training.phases import plan_phases
+from xml.etree import ElementTree as ET
+from faults import write_counts
+
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
@@ -132,3 +142,88 @@ def test_nothing_beside_the_benchmarks_hides_the_standard_library() -> None:
     for folder in ("benchmarks", "scripts", "examples"):
         done = subprocess.run([sys.executable, "-c", "import cProfile"], cwd=ROOT / folder, check=False)
         assert done.returncode == 0
+
+
+RESULTS = Path(__file__).parents[2] / "results"
+SCALES = {"paper": "full"}
+STUDIES = sorted(path.parent.name for path in RESULTS.glob("*/study.json"))
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_results_are_packed(name: str) -> None:
+    """Thousands of small files would be most of the repository: `evergait study pack results/NAME`."""
+    assert {path.name for path in (RESULTS / name / "phases").iterdir()} <= {LEDGERS, POLICIES}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_finished_phases_are_whole_and_known_to_their_study(name: str) -> None:
+    store = PhaseStore(RESULTS / name / "phases")
+    found = {phase for phase in store.names() if store.folder(phase).is_done()}
+    assert found
+    for phase in found:
+        store.folder(phase).verify(needs=("config.toml", "ledger.jsonl"))
+        store.folder(phase).ledger()
+    _, cells = read_cells(RESULTS / name)
+    assert found <= {phase for cell in cells for phase in cell.phases}
+    declared = {
+        cell.key: cell.config for cell in map(stored, study_cells(read_study(name).at_scale(SCALES.get(name, ""))))
+    }
+    for cell in cells:
+        assert to_data(config_from_data(cell.config, name)) == declared[cell.key]
+    assert load_results(RESULTS / name).entries
+
+
+def test_the_tuned_preset_is_what_the_study_tried() -> None:
+    cells = [cell for cell in study_cells(read_study("methods")) if cell.condition == "tuned"]
+    assert len(cells) == 18
+    for cell in cells:
+        config = replace(preset("tuned"), stream=cell.config.stream, seed=cell.seed)
+        assert [phase.name for phase in plan_phases(config)] == [phase.name for phase in cell.phases]
+
+
+QUICK = {
+    "hostile": ("reliability.test_hostile", "", "files and folders of a stranger, each under several commands"),
+    "imports": ("reliability.test_hostile", "import", "only training imports them, and says so"),
+    "formats": ("reliability.test_formats", "", "files of every version: loaded, shown, reported, resumed"),
+    "surroundings": (
+        "reliability.test_surroundings",
+        "start_methods clocks name encoding moved",
+        "start methods, clocks, names, encodings, moved folders",
+    ),
+    "escapes": ("reliability.test_surroundings", "inert escape", "printed as text"),
+    "archives": ("store.test_archive", "", "the same bytes back, damage noticed, strangers' archives refused"),
+    "pages": ("browser.test_watch", "own_page touching line damaged folder hostile", "in a real browser, too"),
+    "arrays": ("vector.test_environment", "mistakes diverges", "refused by name, and nothing has changed"),
+    "retrained": ("commands.test_retrain", "", "`verify --train` and `reproduce`"),
+    "lock": ("project.test_setup", "lock", "`make setup` takes nothing else"),
+}
+"""Fault → module under tests, words of which a test's name has one, note."""
+
+
+def test_the_table_is_what_was_measured_and_nothing_is_lost() -> None:
+    spec = importlib.util.spec_from_file_location("reliability", ROOT / "scripts" / "reliability.py")
+    assert spec
+    assert spec.loader
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    figures = json.loads((ROOT / "docs" / "reliability.json").read_text())
+    page = (ROOT / "docs" / "reliability.md").read_text()
+    assert f"<!-- measured -->\n\n{script.table(figures)}\n\n<!-- end -->" in page
+    assert set(figures) <= set(script.FAULTS)
+    assert sum(figure["lost"] for figure in figures.values()) == 0
+
+
+@pytest.mark.prove
+def test_quick_tests_are_counted(tmp_path: Path) -> None:
+    """Tests that need no repetition, run once more, in numbers."""
+    files = sorted({f"tests/{module.replace('.', '/')}.py" for module, _, _ in QUICK.values()})
+    out = tmp_path / "results.xml"
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not prove", "-p", "no:cacheprovider", f"--junitxml={out}"]
+    done = subprocess.run([*command, *files], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout
+    passed = [case.attrib for case in ET.parse(out).iter("testcase") if not len(case)]  # noqa: S314 - our own
+    for fault, (module, words, note) in QUICK.items():
+        names = [case["name"] for case in passed if case["classname"] == f"tests.{module}"]
+        n = sum(not words or any(word in name for word in words.split()) for name in names)
+        assert n, fault
+        write_counts(fault, n, 0, note)

@@ -87,7 +87,7 @@ def test_data_files_ship() -> None:
         "presets/paper.toml",
         "presets/quick.toml",
         "presets/tuned.toml",
-        "paper/single_task.csv",
+        "paper/max_min_returns.csv",
     ):
         assert (files / name).is_file()
 

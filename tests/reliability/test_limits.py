@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from faults import write_counts
-from many_phases import write_study
 from small import tiny_config, tiny_study
+from synthetic import write_study
 
 from evergait.commands.doctor import PHASE_MEMORY
 from evergait.config import Config, Evaluation

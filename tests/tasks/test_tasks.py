@@ -1,4 +1,4 @@
-"""Names of tasks and streams."""
+"""Names of tasks and streams; variants change what they name and nothing else."""
 
 import gymnasium
 import numpy as np
@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evergait.core.errors import EvergaitError
-from evergait.tasks import PAPER_ORDERS, STREAMS, Task, Variant, parse_stream, parse_task, spaces
+from evergait.engines.mujoco.engine import MujocoEngine
+from evergait.tasks import PAPER_ORDERS, STREAMS, Task, Variant, make, parse_stream, parse_task, spaces
+from evergait.tasks.variants import apply_to_environment, apply_to_model
 
 factors = st.floats(0.01, 100)
 
@@ -68,3 +70,52 @@ def test_what_a_policy_cannot_serve_is_refused(made: type, what: str) -> None:
             spaces(Task(f"{made.__name__}-v0"))
     finally:
         del gymnasium.registry[f"{made.__name__}-v0"]
+
+
+def changed_fields(variant: Variant, name: str = "Hopper-v5") -> set[str]:
+    stock, varied = make(Task(name)).unwrapped.model, make(Task(name)).unwrapped.model  # type: ignore[attr-defined]
+    apply_to_model(variant, varied)
+    fields = {field for field in dir(stock) if isinstance(getattr(stock, field), np.ndarray)}
+    changed = {field for field in fields if not np.array_equal(getattr(stock, field), getattr(varied, field))}
+    return changed | ({"gravity"} if not np.array_equal(stock.opt.gravity, varied.opt.gravity) else set())
+
+
+def test_the_stock_variant_changes_no_bit() -> None:
+    assert changed_fields(Variant(reset_noise=2.0, observation_noise=0.1)) == set()
+
+
+def test_gravity_and_friction_change_one_field_each() -> None:
+    assert changed_fields(Variant(gravity=0.5)) == {"gravity"}
+    assert changed_fields(Variant(friction=0.5)) == {"geom_friction"}
+
+
+def test_strength_changes_gears_and_what_follows_from_them() -> None:
+    assert changed_fields(Variant(strength=0.5)) == {"actuator_gear", "actuator_acc0"}
+
+
+def test_mass_changes_inertias_and_inverse_weights() -> None:
+    changed = changed_fields(Variant(mass=2.0))
+    assert {"body_mass", "body_inertia", "body_subtreemass", "body_invweight0", "dof_invweight0"} <= changed
+    assert not changed & {"geom_friction", "actuator_gear", "qpos0", "body_pos", "geom_size"}
+    heavy = make(Task("HalfCheetah-v5")).unwrapped.model  # type: ignore[attr-defined]
+    before = heavy.dof_invweight0.copy(), heavy.dof_armature.copy(), heavy.body_subtreemass.copy()
+    apply_to_model(Variant(mass=2.0), heavy)
+    assert np.allclose(heavy.body_subtreemass, 2 * before[2])
+    assert (heavy.dof_invweight0 < before[0]).all()
+    assert np.array_equal(heavy.dof_armature, before[1])
+
+
+def test_reset_noise_scales_the_initial_state() -> None:
+    stock, still = make(Task("Hopper-v5")), make(Task("Hopper-v5"))
+    apply_to_environment(Variant(reset_noise=0.0), still)
+    start = still.unwrapped.init_qpos  # type: ignore[attr-defined]
+    still.reset(seed=0)
+    stock.reset(seed=0)
+    assert np.array_equal(still.unwrapped.data.qpos, start)  # type: ignore[attr-defined]
+    assert not np.array_equal(stock.unwrapped.data.qpos, start)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["Reacher-v5", "Pusher-v5"])
+def test_reset_noise_is_refused_where_there_is_no_scale(name: str) -> None:
+    assert "cannot vary reset_noise" in MujocoEngine().refuses(parse_task(f"{name}@reset_noise=2"))
+    assert MujocoEngine().refuses(parse_task(f"{name}@moon,ice,heavy,weak,noisy")) == ""

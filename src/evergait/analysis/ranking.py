@@ -11,9 +11,9 @@ from evergait.analysis.groups import Group, Values, table_of
 from evergait.analysis.study import Analysis
 from evergait.config import Config
 from evergait.core.data import to_data
-from evergait.core.names import short
 from evergait.methods import Method
 from evergait.scores.metrics import Metrics
+from evergait.tasks.base import short
 
 IGNORED = ("stream", "tasks", "seed", "method")
 """Runs of one condition differ in the first three; the method is told on its own."""

@@ -7,11 +7,11 @@ import numpy as np
 from evergait.analysis.ranking import standings
 from evergait.analysis.scales import settings, single_task_phases
 from evergait.analysis.study import Analysis
-from evergait.core.names import short
 from evergait.core.table import Table, Value, file_name
 from evergait.methods import Multitask
 from evergait.scores.metrics import Metrics
 from evergait.studies.results import Entry
+from evergait.tasks.base import short
 
 MEASURES = {
     "avg BWT, from best": Metrics.average_backward_transfer,

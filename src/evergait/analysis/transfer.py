@@ -7,8 +7,8 @@ import numpy as np
 
 from evergait.analysis.groups import Band, Group, Values, table_of
 from evergait.core.arrays import Float64
-from evergait.core.names import short
 from evergait.scores.metrics import Metrics
+from evergait.tasks.base import short
 
 MEASURES = ("score", "return", "backward", "forward")
 

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from evergait.core.errors import EvergaitError
-from evergait.core.names import nearest
+from evergait.core.errors import EvergaitError, nearest
 from evergait.studies.folder import is_study, load_results
 from evergait.studies.results import Entry, Results, order_name
 from evergait.tasks import parse_stream

@@ -10,12 +10,12 @@ import tyro
 from evergait.commands.base import console, make_folder, write_output
 from evergait.commands.flags import Which, select_run
 from evergait.core.data import require
-from evergait.core.errors import EvergaitError
-from evergait.core.names import nearest, short
+from evergait.core.errors import EvergaitError, nearest
 from evergait.report.film import film
 from evergait.report.gait import Moment, Recorder, moments, recorder
 from evergait.report.html import render_gait
 from evergait.report.video import to_gif, to_mp4
+from evergait.tasks.base import short
 from evergait.training.run import Run
 from evergait.zoo.catalogue import PRETRAINED, pretrained
 

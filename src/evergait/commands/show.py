@@ -12,12 +12,12 @@ from evergait.analysis.study import Analysis
 from evergait.analysis.tables import MEASURES
 from evergait.commands.base import console, print_json, print_table
 from evergait.commands.flags import Which, select_run
-from evergait.core.names import short
 from evergait.paper.claims import study_claims
 from evergait.paper.study import analyse
 from evergait.scores.metrics import Metrics
 from evergait.scores.scale import ScoreOptions
 from evergait.studies.folder import is_study, load_results
+from evergait.tasks.base import short
 from evergait.training.run import Run
 
 

@@ -7,8 +7,8 @@ import tyro
 
 from evergait.commands.base import console, print_json, print_table
 from evergait.core.data import require
-from evergait.core.errors import EvergaitError
-from evergait.core.names import nearest, short
+from evergait.core.errors import EvergaitError, nearest
+from evergait.tasks.base import short
 from evergait.training.run import Run
 from evergait.zoo import card, catalogue, download, get, upload
 

@@ -4,8 +4,7 @@ import functools
 import importlib
 import importlib.util
 
-from evergait.core.errors import EvergaitError
-from evergait.core.names import nearest
+from evergait.core.errors import EvergaitError, nearest
 from evergait.engines.base import Engine, Episodes, Outcome, Recording
 from evergait.tasks import Task
 from evergait.tasks.process import Limits

@@ -10,12 +10,12 @@ from evergait.analysis.plane import plane_data
 from evergait.analysis.study import Analysis
 from evergait.analysis.transfer import Panel, pairwise, panel
 from evergait.core.arrays import Float64
-from evergait.core.names import short
 from evergait.core.table import file_name
 from evergait.figures.style import Picture, condition_colours, legend_below, panels, task_colours
 from evergait.paper.ranges import Range, study_ranges
 from evergait.paper.roles import budget_interference, heads_interference
 from evergait.studies.results import Results
+from evergait.tasks.base import short
 
 
 def draw_panel(axes: Axes, drawn: Panel, measure: str) -> None:

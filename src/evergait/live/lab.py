@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from evergait.core.errors import EvergaitError
-from evergait.core.names import short
 from evergait.live import page
 from evergait.live.page import FILES, packed_module
 from evergait.live.robots import live_robot
@@ -14,6 +13,7 @@ from evergait.report.html import Alive
 from evergait.studies.folder import load_results
 from evergait.studies.results import Results
 from evergait.tasks import parse_task
+from evergait.tasks.base import short
 
 SAMPLE = Path(str(FILES / "sample"))
 """A study that ships with the package."""

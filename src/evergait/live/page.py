@@ -41,20 +41,20 @@ def worker() -> Markup:
 def render_lab(data: dict[str, Any], **page: Any) -> str:
     """A page of its own, in which robots live; it may run its own script and module, and load nothing."""
     start = f'{START}startLab(JSON.parse($("#data").textContent));'
-    return _render("lab.html", LAB_SCRIPTS, start, data, ("lab.css",), alive=True, worker=worker(), **page)
+    return _render("lab.html", LAB_SCRIPTS, start, data, ("live.css",), alive=True, worker=worker(), **page)
 
 
 def inside_report(data: dict[str, Any]) -> Alive:
     """The same as a part of a report."""
     body = templates("evergait.live").get_template("alive.html").module.inside(worker(), data["messages"])  # type: ignore[attr-defined]
-    return Alive(body, assets(*LAB_SCRIPTS), assets("lab.css"), data)
+    return Alive(body, assets(*LAB_SCRIPTS), assets("live.css"), data)
 
 
 def render_watch(folder: str) -> str:
     """The page that follows trainings: it asks our server, and nobody else; its own data are the engine alone."""
     start, data = f"{START}startWatch();", {"module": packed_module()}
     title = f"evergait watches {folder}"
-    return _render("watch.html", WATCH_SCRIPTS, start, data, ("lab.css", "watch.css"), folder=folder, title=title)
+    return _render("watch.html", WATCH_SCRIPTS, start, data, ("live.css",), folder=folder, title=title)
 
 
 def _render(

@@ -11,11 +11,11 @@ import numpy as np
 
 from evergait.analysis.groups import Measure, Values, table_of
 from evergait.analysis.study import Analysis
-from evergait.core.names import short
 from evergait.core.table import Table, Value
 from evergait.paper.roles import Roles, budget_orders, find_roles
 from evergait.scores.metrics import Metrics
 from evergait.scores.stats import MIN_SEEDS
+from evergait.tasks.base import short
 
 Verdict = Literal["holds", "does not hold", "undecided", "not measured"]
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from evergait.core.arrays import Float64
-from evergait.core.names import short
 from evergait.core.table import Table
-from evergait.paper.numbers import paper_extrema, paper_single_task
+from evergait.paper.numbers import SINGLE_TASK, paper_extrema
 from evergait.paper.roles import reference_condition
 from evergait.scores.metrics import Metrics
 from evergait.studies.results import Entry, Results
+from evergait.tasks.base import short
 
 Extrema = Mapping[tuple[int, str], tuple[float, float]]
 MOST = 1.5
@@ -42,7 +42,7 @@ def distance(metrics: Metrics, paper: Extrema) -> float:
     for learnt in range(metrics.n_stages):
         task = metrics.task(learnt)
         best = paper[learnt, task][1]
-        gaps = [abs(metrics.ledgers[learnt].curve(task).max() - best) / paper_single_task()[task]]
+        gaps = [abs(metrics.ledgers[learnt].curve(task).max() - best) / SINGLE_TASK[task]]
         later = range(learnt + 1, metrics.n_stages)
         gaps += [abs(worst_share(metrics, learnt, stage) - paper[stage, task][0] / best) for stage in later]
         by_task.append(np.mean(gaps))
@@ -76,7 +76,7 @@ class Range:
 
     def share(self, value: float) -> float:
         """A return as a share of the paper's R*."""
-        return value / paper_single_task()[f"{self.task}-v5"]
+        return value / SINGLE_TASK[f"{self.task}-v5"]
 
 
 def study_ranges(results: Results) -> list[Range]:

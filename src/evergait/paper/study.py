@@ -7,7 +7,7 @@ from evergait.analysis.study import Analysis
 from evergait.analysis.tables import extrema_tables, multi_task_table, runs_table, single_task_table, summary_table
 from evergait.core.table import Table
 from evergait.paper.claims import claims_table
-from evergait.paper.numbers import PaperNumbers, paper_single_task
+from evergait.paper.numbers import SINGLE_TASK, PaperNumbers
 from evergait.paper.ranges import ranges_table
 from evergait.paper.roles import budgets_table
 from evergait.scores.scale import Scale, Source, learnt_tasks
@@ -28,7 +28,7 @@ def paper_scales(results: Results) -> dict[str, Scale]:
     tasks = learnt_tasks(ledger for entry in results.entries for ledger in entry.run.ledgers)
     configs = {entry.condition: entry.run.config for entry in reversed(results.entries)}
     sources = [(config.policy, single_task_source(results, settings(config))) for config in configs.values()]
-    published: Source = ("the paper's single-task runs", paper_single_task())
+    published: Source = ("the paper's single-task runs", SINGLE_TASK)
     own = {
         name: next((s for policy, s in sources if policy == config.policy and _covers(s, tasks)), published)
         for name, config in configs.items()

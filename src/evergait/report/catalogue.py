@@ -8,9 +8,9 @@ from typing import Any
 from evergait.analysis.groups import Group
 from evergait.analysis.ranking import learnt_and_end
 from evergait.core.errors import EvergaitError
-from evergait.core.names import short
 from evergait.report.gait import Moment, Recorder, moments, recorder
 from evergait.tasks import parse_task, spaces
+from evergait.tasks.base import short
 
 Starts = dict[int, tuple[float, int]]
 """Task → (loss, shelf): where each robot is best watched."""

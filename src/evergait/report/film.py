@@ -18,12 +18,12 @@ from evergait.analysis.groups import Group
 from evergait.core.arrays import Array
 from evergait.core.errors import EvergaitError
 from evergait.core.files import read_bytes, write_atomically
-from evergait.core.names import short
 from evergait.report.catalogue import Catalogue, Starts
 from evergait.report.gait import Moment, Played, Recorder, moments, recorder
 from evergait.report.geometry import AZIMUTH, ELEVATION, moves_freely
 from evergait.report.robot import Robot
 from evergait.report.video import HEIGHT, WIDTH, mp4_file
+from evergait.tasks.base import short
 from evergait.training.run import Run
 
 SHADOW = 512

@@ -17,7 +17,6 @@ from evergait.analysis.plane import plane_data
 from evergait.analysis.ranking import LEARNT, Standing, headline, number, percent, standings
 from evergait.analysis.study import Analysis
 from evergait.analysis.transfer import interference, interference_by_order, matrix, pairwise, panel
-from evergait.core.names import short
 from evergait.report import redo
 from evergait.report.catalogue import Catalogue, Starts
 from evergait.report.charts import CAP, bar_domain, panel_data, row_domains, tick_label, ticks
@@ -30,10 +29,11 @@ from evergait.report.video import strobe
 from evergait.scores.stats import MIN_SEEDS
 from evergait.studies.folder import is_study
 from evergait.studies.results import order_name
+from evergait.tasks.base import short
 from evergait.training.run import Run
 
 ASSETS = importlib.resources.files("evergait.report") / "assets"
-STYLES = ("colours.css", "page.css", "player.css")
+STYLES = ("page.css",)
 SCRIPTS = ("core.js", "chart.js", "plane.js", "gait.js", "player.js", "forward.js")
 START = "page.js"
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "1 4", "12 4", "5 2 1 2", "3 3")

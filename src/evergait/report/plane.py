@@ -11,9 +11,9 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from evergait.analysis.plane import LARGEST, UNMEASURED
-from evergait.core.names import short
 from evergait.report.charts import tick_label, ticks
 from evergait.scores.scale import Scale
+from evergait.tasks.base import short
 
 WIDTH, HEIGHT = 320, 280
 LEFT, TOP, RIGHT, BOTTOM = 30, 8, 312, 256

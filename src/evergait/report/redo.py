@@ -7,8 +7,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from evergait.core.files import parse_toml, read_json
 from evergait.core.versions import in_words, versions
 from evergait.store.phases import PhaseFolder
+from evergait.studies.base import SHIPPED, shipped_studies
 from evergait.studies.results import Entry, Results
 
 
@@ -34,13 +36,21 @@ def commands(results: Results) -> list[str]:
             f"evergait verify {here}   # against plain Gymnasium",
             f"evergait report {here}",
         ]
-    study = _study_file(path)
-    run = f"evergait study run {quote(str(study))} --out {again}   # the same bits" if study else ""
+    study = _study_words(path)
+    run = f"evergait study run {study} --out {again}   # the same bits" if study else ""
     return [*([run] if run else []), f"evergait report {here}"]
 
 
-def _study_file(path: Path) -> Path | None:
-    return path / "study.toml" if (path / "study.toml").exists() else None
+def _study_words(path: Path) -> str:
+    """What `study run` takes: the study's file, or the name and scale of one that ships; empty if there is neither."""
+    if (path / "study.toml").exists():
+        return quote(str(path / "study.toml"))
+    if not (path / "study.json").exists():
+        return ""
+    told = read_json(path / "study.json")
+    titles = {parse_toml((SHIPPED / f"{name}.toml").read_bytes(), name)["title"]: name for name in shipped_studies()}
+    name, scale = titles.get(told.get("title"), ""), str(told.get("scale") or "")
+    return f"{name} --scale {quote(scale)}" if name and scale else name
 
 
 def facts(results: Results, scale_words: str = "") -> list[tuple[str, str]]:

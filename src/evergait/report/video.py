@@ -17,7 +17,7 @@ from evergait.report.gait import decode
 
 N_POSES = 9
 COLOURS = ("#0072b2", "#d55e00", "#008a64", "#b5578f", "#9a6a00", "#2f7fb0", "#33373d")
-"""Of pictures, by task; the same as in assets/colours.css, light."""
+"""Of pictures, by task; the same as in assets/page.css, light."""
 
 
 def motion(robot: dict[str, Any], gait: dict[str, Any]) -> Float64:

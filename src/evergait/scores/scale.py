@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evergait.core.arrays import Float64
-from evergait.core.errors import EvergaitError
-from evergait.core.names import nearest, short
+from evergait.core.errors import EvergaitError, nearest
 from evergait.store.ledger import Ledger, mean_of
+from evergait.tasks.base import short
 
 Source = tuple[str, Mapping[str, float]]
 """Where R* comes from, in words, and its value on each task."""

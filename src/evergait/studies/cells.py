@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from evergait.config import Config
-from evergait.core.errors import EvergaitError
-from evergait.core.names import nearest
+from evergait.core.errors import EvergaitError, nearest
 from evergait.methods import Naive
 from evergait.studies.base import SINGLE, Study
 from evergait.studies.results import order_name, phase_label

@@ -47,7 +47,8 @@ def rename_study(old: Path, new: Path) -> dict[str, str]:
                 _copy(folder, new / "phases" / phase.name, phase)
             names[name] = phase.name
         written["phases"] = [phase.name for phase in planned]
-    write_atomically(new / "study.toml", read_bytes(old / "study.toml"))
+    if (old / "study.toml").exists():
+        write_atomically(new / "study.toml", read_bytes(old / "study.toml"))
     write_json(new / "study.json", data)
     return names
 

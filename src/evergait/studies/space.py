@@ -18,9 +18,8 @@ from typing import Any
 
 from evergait.config import Config, config_from_data
 from evergait.core.data import from_data, require
-from evergait.core.errors import EvergaitError
+from evergait.core.errors import EvergaitError, nearest
 from evergait.core.limits import MOST_TRIALS, within
-from evergait.core.names import nearest
 from evergait.studies.base import Study
 from evergait.tasks import parse_stream
 

@@ -9,9 +9,8 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evergait.core.errors import EvergaitError
+from evergait.core.errors import EvergaitError, nearest
 from evergait.core.limits import MOST_PHASES, check_count
-from evergait.core.names import nearest
 
 
 @dataclass(frozen=True)
@@ -152,3 +151,12 @@ def parse_stream(words: Sequence[str]) -> tuple[Task, ...]:
     if len(words) == 1 and ">" in words[0]:
         return tuple(LETTERS.get(part.strip()) or parse_task(part) for part in words[0].split(">"))
     return tuple(parse_task(word) for word in words)
+
+
+def short(task: str) -> str:
+    """A task as people and the paper say it.
+
+    >>> short("Hopper-v5@gravity=0.5")
+    'Hopper@gravity=0.5'
+    """
+    return task.replace("-v5", "")

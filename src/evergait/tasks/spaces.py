@@ -8,8 +8,7 @@ import gymnasium
 import numpy as np
 
 from evergait.core.arrays import Float32
-from evergait.core.errors import EvergaitError
-from evergait.core.names import nearest
+from evergait.core.errors import EvergaitError, nearest
 from evergait.core.plugins import check_trust
 from evergait.tasks.base import Task
 from evergait.tasks.process import Beat, ask, is_foreign, module_of

@@ -10,8 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from evergait.core.arrays import Array, Bool, Float64
-from evergait.core.errors import EvergaitError
-from evergait.core.names import nearest
+from evergait.core.errors import EvergaitError, nearest
 from evergait.tasks import Variant
 from evergait.vector.robots import Columns, Robots, everybody, nobody
 

@@ -8,8 +8,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from evergait.core.errors import EvergaitError
-from evergait.core.names import nearest
+from evergait.core.errors import EvergaitError, nearest
 from evergait.engines import engine_name
 from evergait.engines.mujoco.tasks import RULES
 from evergait.tasks import Task, Variant, parse_task

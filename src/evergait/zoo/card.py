@@ -3,8 +3,8 @@
 import json
 from statistics import fmean
 
-from evergait.core.names import short
 from evergait.core.versions import in_words
+from evergait.tasks.base import short
 from evergait.training.run import Run
 from evergait.zoo.catalogue import final_returns
 

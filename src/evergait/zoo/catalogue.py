@@ -6,9 +6,8 @@ from pathlib import Path
 from statistics import fmean
 
 from evergait.config import config_from_data
-from evergait.core.errors import EvergaitError
+from evergait.core.errors import EvergaitError, nearest
 from evergait.core.files import read_json
-from evergait.core.names import nearest
 from evergait.store.phases import PhaseStore
 from evergait.training.run import Run
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from evergait import _native
 from evergait.core.arrays import Float64, Int64
-from evergait.core.names import nearest
+from evergait.core.errors import nearest
 from evergait.core.random import OBSERVATION_NOISE, Noise
 from evergait.engines.base import Episodes, Outcome
 from evergait.engines.mujoco.simulation import Simulation
