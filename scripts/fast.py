@@ -22,12 +22,12 @@ from pages import fill_in, markdown  # noqa: E402
 from evergait.config import Evaluation  # noqa: E402
 from evergait.core.data import to_data  # noqa: E402
 from evergait.core.files import write_json  # noqa: E402
-from evergait.core.names import short  # noqa: E402
 from evergait.core.table import Table  # noqa: E402
 from evergait.store.archive import TEXTS, write_archive  # noqa: E402
 from evergait.studies.folder import load_results  # noqa: E402
 from evergait.studies.results import Entry  # noqa: E402
 from evergait.tasks import parse_task  # noqa: E402
+from evergait.tasks.base import short  # noqa: E402
 from evergait.training.evaluate import Evaluator, as_recorded  # noqa: E402
 from evergait.workers import LocalWorkers  # noqa: E402
 from evergait.zoo.catalogue import ROBOTS  # noqa: E402

@@ -30,7 +30,7 @@ class Evaluation:
     every: int = 10
     """Generations between evaluations; there is always one before the first and after the last generation."""
     every_steps: int = 0
-    """With a budget of steps: the steps between evaluations, in place of generations."""
+    """Where `steps` is set: the steps between evaluations, in place of generations."""
     episodes: int = 10
     """Episodes per task, with the same seeds every time."""
     random_policies: int = 20

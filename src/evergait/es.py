@@ -93,7 +93,7 @@ def shape(fitness: Float64, shaping: Shaping) -> Float64:
     return SHAPINGS[shaping](np.where(diverged, worst, fitness))
 
 
-State = Mapping[str, Float64]
+OptimizerState = Mapping[str, Float64]
 
 
 def power(base: float, n: int) -> float:
@@ -121,15 +121,17 @@ class Optimizer(Family):
         require(self.learning_rate > 0, "optimizer.learning_rate", self.learning_rate, "above 0")
         require(0 <= self.weight_decay < 1, "optimizer.weight_decay", self.weight_decay, "at least 0 and below 1")
 
-    def start(self, n_parameters: int) -> State:
+    def start(self, n_parameters: int) -> OptimizerState:
         """The state before the first generation of a phase."""
         return {}
 
-    def step(self, gradient: Float64, state: State) -> tuple[Float64, State]:
+    def step(self, gradient: Float64, state: OptimizerState) -> tuple[Float64, OptimizerState]:
         """(n,) gradient and state → (n,) step and next state."""
         raise TypeError(f"{type(self).__name__} does not say how to step")
 
-    def update(self, theta: Float32, gradient: Float64, touched: Bool, state: State) -> tuple[Float32, State]:
+    def update(
+        self, theta: Float32, gradient: Float64, touched: Bool, state: OptimizerState
+    ) -> tuple[Float32, OptimizerState]:
         """One ascent of θ, in float64 and rounded once; untouched parameters and their state stay as they are."""
         before = {key: value[touched] if value.ndim else value for key, value in state.items()}
         step, part = self.step(gradient[touched], before)
@@ -150,7 +152,7 @@ def _put(whole: Float64, touched: Bool, part: Float64) -> Float64:
 class Plain(Optimizer, name="plain"):
     """θ ← θ + η g, the paper's update."""
 
-    def step(self, gradient: Float64, state: State) -> tuple[Float64, State]:
+    def step(self, gradient: Float64, state: OptimizerState) -> tuple[Float64, OptimizerState]:
         """η g."""
         return self.learning_rate * gradient, state
 
@@ -167,11 +169,11 @@ class Momentum(Optimizer, name="momentum"):
         super().check()
         require(0 <= self.momentum < 1, "optimizer.momentum", self.momentum, "at least 0 and below 1")
 
-    def start(self, n_parameters: int) -> State:
+    def start(self, n_parameters: int) -> OptimizerState:
         """No velocity."""
         return {"velocity": np.zeros(n_parameters)}
 
-    def step(self, gradient: Float64, state: State) -> tuple[Float64, State]:
+    def step(self, gradient: Float64, state: OptimizerState) -> tuple[Float64, OptimizerState]:
         """η v."""
         velocity = self.momentum * state["velocity"] + (1 - self.momentum) * gradient
         return self.learning_rate * velocity, {"velocity": velocity}
@@ -197,11 +199,11 @@ class Adam(Optimizer, name="adam"):
         require(0 <= self.beta2 < 1, "optimizer.beta2", self.beta2, "at least 0 and below 1")
         require(self.epsilon > 0, "optimizer.epsilon", self.epsilon, "above 0")
 
-    def start(self, n_parameters: int) -> State:
+    def start(self, n_parameters: int) -> OptimizerState:
         """Zero moments and no steps taken."""
         return {"first": np.zeros(n_parameters), "second": np.zeros(n_parameters), "n_steps": np.zeros(())}
 
-    def step(self, gradient: Float64, state: State) -> tuple[Float64, State]:
+    def step(self, gradient: Float64, state: OptimizerState) -> tuple[Float64, OptimizerState]:
         """η m̂ / (√v̂ + ε)."""
         n_steps = state["n_steps"] + 1
         first = self.beta1 * state["first"] + (1 - self.beta1) * gradient
@@ -229,11 +231,11 @@ class ClipUp(Optimizer, name="clipup"):
         require(0 <= self.momentum < 1, "optimizer.momentum", self.momentum, "at least 0 and below 1")
         require(self.max_speed > 0, "optimizer.max_speed", self.max_speed, "above 0")
 
-    def start(self, n_parameters: int) -> State:
+    def start(self, n_parameters: int) -> OptimizerState:
         """No velocity."""
         return {"velocity": np.zeros(n_parameters)}
 
-    def step(self, gradient: Float64, state: State) -> tuple[Float64, State]:
+    def step(self, gradient: Float64, state: OptimizerState) -> tuple[Float64, OptimizerState]:
         """Clip(m v + η g/|g|)."""
         length = np.sqrt(np.sum(gradient**2))
         velocity = self.momentum * state["velocity"] + self.learning_rate * gradient / (length if length > 0 else 1.0)

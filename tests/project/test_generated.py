@@ -6,24 +6,25 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from xml.etree import ElementTree as ET
+
 import pytest
-from evergait.methods import Method
-from dataclasses import replace
+from faults import write_counts
+
 from evergait.config import config_from_data, preset
 from evergait.core.data import to_data
+from evergait.methods import Method
 from evergait.store.archive import LEDGERS, POLICIES
 from evergait.store.phases import PhaseStore
 from evergait.studies.base import read_study
 from evergait.studies.cells import study_cells
 from evergait.studies.folder import load_results, read_cells, stored
 from evergait.training.phases import plan_phases
-from xml.etree import ElementTree as ET
-from faults import write_counts
-
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"

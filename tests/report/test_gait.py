@@ -181,7 +181,7 @@ def test_page_has_films_of_robots_without_a_plane_and_keeps_them(
     assert "Humanoid, naive, after Humanoid</figcaption>" in first
     monkeypatch.setattr(films, "film", lambda *_: pytest.fail("filmed again"))
     assert write_report(results, tmp_path / "second.html").read_text() == first
-    monkeypatch.setattr(films, "BUDGET", 1000)
+    monkeypatch.setattr(films, "MOST_BYTES", 1000)
     text = write_report(results, tmp_path / "third.html").read_text()
     assert "<video" not in text
     assert "`evergait play` makes one" in text

@@ -24,8 +24,8 @@ from evergait.core.versions import in_words, versions
 from evergait.live.lab import alive
 from evergait.paper.study import all_tables, analyse
 from evergait.report import html, redo
-from evergait.report.catalogue import BUDGET, Catalogue
-from evergait.report.gait import Moment, Recorder, encode
+from evergait.report.catalogue import MOST_BYTES, Catalogue
+from evergait.report.gait import GaitRecorder, Moment, encode
 from evergait.store.phases import PhaseStore
 from evergait.studies.folder import load_results
 from evergait.studies.results import Entry, Results
@@ -81,7 +81,7 @@ def test_page_asks_nothing_of_any_network(report: Path) -> None:
 def test_second_report_has_the_same_bytes_and_records_nothing(
     study: Results, report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evergait.report.gait.Recorder._simulate", lambda *_: pytest.fail("recorded again"))
+    monkeypatch.setattr("evergait.report.gait.GaitRecorder._simulate", lambda *_: pytest.fail("recorded again"))
     assert write_report(study, tmp_path / "again.html").read_bytes() == report.read_bytes()
 
 
@@ -148,7 +148,7 @@ def test_every_finished_stage_can_be_watched_and_shared_gaits_are_stored_once(st
 def test_gaits_beyond_the_budget_are_left_out_and_it_is_said(study: Results) -> None:
     analysis = analyse(study)
     groups = analysis.groups
-    catalogue = Catalogue(analysis.tasks, study.path / "gaits", budget=600)
+    catalogue = Catalogue(analysis.tasks, study.path / "gaits", most_bytes=600)
     catalogue.fill(groups)
     size = sum(len(gait["motion"]) + len(gait["score"]) for gait in catalogue.gaits)
     assert 0 < size <= 600
@@ -248,7 +248,7 @@ def test_the_paper_at_full_size_makes_a_page_below_15_mb(tmp_path: Path, monkeyp
     """Three seeds of 25 runs with 101 evaluations per phase, gaits up to their budget, and a landscape of noise."""
     noise = np.random.default_rng(1)
 
-    def record(self: Recorder, run: Run, moment: Moment) -> dict[str, Any]:
+    def record(self: GaitRecorder, run: Run, moment: Moment) -> dict[str, Any]:
         n_channels = len(self.robot.skeleton.geoms) * 4
         motion = encode(noise.integers(-2000, 2000, (500, n_channels)))
         score = encode(noise.integers(0, 30, (500, 1)).cumsum(axis=0))
@@ -257,7 +257,7 @@ def test_the_paper_at_full_size_makes_a_page_below_15_mb(tmp_path: Path, monkeyp
 
     results = make_paper_study(tmp_path, n_seeds=3)
     assert len(results.entries) == 3 * 25
-    monkeypatch.setattr(Recorder, "record", record)
+    monkeypatch.setattr(GaitRecorder, "record", record)
     monkeypatch.setattr(plane, "_landscape", lambda *_: noise.uniform(0, 400, (plane.N_GRID, plane.N_GRID)).tolist())
     assert isinstance(plane.plane_data(results), dict)
     path = write_report(results, tmp_path)
@@ -265,7 +265,7 @@ def test_the_paper_at_full_size_makes_a_page_below_15_mb(tmp_path: Path, monkeyp
     n_bytes = sum(len(gait["motion"]) + len(gait["score"]) for gait in data["gaits"])
     size = path.stat().st_size
     print(f"{size / 1e6:.2f} MB, of which {n_bytes / 1e6:.2f} MB are {len(data['gaits'])} gaits; 25 charts")
-    assert 0.95 * BUDGET < n_bytes <= BUDGET
+    assert 0.95 * MOST_BYTES < n_bytes <= MOST_BYTES
     assert len(data["panels"]) == 25
     assert len(data["panels"][0]["x"]) == 3 * 101
     assert data["plane"]["values"]

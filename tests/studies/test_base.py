@@ -99,7 +99,7 @@ def test_methods_have_equal_budgets(name: str, scale: str) -> None:
     assert len({cell.config.steps * len(cell.phases) for cell in streams}) == 1
     for cell in streams:
         cost = Cost.total(phase_cost(cell.config, phase.stage) for phase in cell.phases)
-        assert sum(cost.budget.values()) == pytest.approx(cell.config.steps * len(cell.phases), abs=1000)
+        assert sum(cost.given.values()) == pytest.approx(cell.config.steps * len(cell.phases), abs=1000)
 
 
 def test_the_study_of_methods_has_them_all() -> None:

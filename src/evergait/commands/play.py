@@ -12,7 +12,7 @@ from evergait.commands.flags import Which, select_run
 from evergait.core.data import require
 from evergait.core.errors import EvergaitError, nearest
 from evergait.report.film import film
-from evergait.report.gait import Moment, Recorder, moments, recorder
+from evergait.report.gait import GaitRecorder, Moment, moments, recorder
 from evergait.report.html import render_gait
 from evergait.report.video import to_gif, to_mp4
 from evergait.tasks.base import short
@@ -79,7 +79,7 @@ def play(
     return path
 
 
-def _content(one: Recorder, run: Run, moment: Moment, colour: int, ending: str) -> bytes:
+def _content(one: GaitRecorder, run: Run, moment: Moment, colour: int, ending: str) -> bytes:
     """The file that the ending asks for; a robot without a plane is filmed by MuJoCo's renderer."""
     robot = one.robot.describe()
     if ending == ".mp4":

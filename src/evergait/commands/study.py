@@ -211,7 +211,7 @@ def run_study(
     study = study if seeds is None else study.with_seeds(seeds)
     only, conditions = tuple(only), tuple(conditions)
     select_cells(study_cells(study), only, conditions=conditions)  # refuses a wrong name before a folder is made
-    cells = select_cells(open_study(study, path), only, study.head.seeds, conditions)
+    cells = select_cells(open_study(study, path), only, study.outline.seeds, conditions)
     tree = Tree.build(cells)
     with locked(path / "lock", wait=False) as ours:
         if not ours:
@@ -281,13 +281,13 @@ def print_plan(
     n_threads = check_threads(threads)
     plan = make_plan(Tree.build(cells), PhaseStore(Path(out or ".") / "phases"), n_threads)
     console = console or Screen()
-    budget = sum(plan.left.budget.values())
-    steps = sum(plan.left.n_steps.values()) + budget
-    console.print(f"{study.head.title}{f', scale {scale}' if scale else ''}", style="bold", markup=False)
+    given = sum(plan.left.given.values())
+    steps = sum(plan.left.n_steps.values()) + given
+    console.print(f"{study.outline.title}{f', scale {scale}' if scale else ''}", style="bold", markup=False)
     lines = {
         "runs": f"{len(cells)} (conditions × orders × seeds, and baselines)",
         "phases": f"{plan.n_phases} different ones of {sum(len(c.phases) for c in cells)}; {plan.n_done} are done",
-        "episodes": f"{plan.left.n_episodes:,}" + (" and those that the budgets of steps pay for" if budget else ""),
+        "episodes": f"{plan.left.n_episodes:,}" + (" and those that fixed numbers of steps pay for" if given else ""),
         "environment steps": f"at most {steps:,}",
         "measured": ", ".join(f"{task.name} {s.steps_per_second:,.0f} steps/s" for task, s in plan.speed.items())
         or "nothing",

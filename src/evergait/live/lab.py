@@ -8,7 +8,7 @@ from evergait.core.errors import EvergaitError
 from evergait.live import page
 from evergait.live.page import FILES, packed_module
 from evergait.live.robots import live_robot
-from evergait.live.shelves import BUDGET, Shelves
+from evergait.live.shelves import MOST_BYTES, Shelves
 from evergait.report.html import Alive
 from evergait.studies.folder import load_results
 from evergait.studies.results import Results
@@ -17,11 +17,11 @@ from evergait.tasks.base import short
 
 SAMPLE = Path(str(FILES / "sample"))
 """A study that ships with the package."""
-REPORT_BUDGET = 2_000_000
+REPORT_BYTES = 2_000_000
 """Bytes of θ in a report; moments beyond it are left out."""
 
 
-def lab_data(results: Results, train: bool = True, budget: int = BUDGET) -> dict[str, Any]:
+def lab_data(results: Results, train: bool = True, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     """All that a page with live robots reads; what cannot live on it is said in words."""
     robots, messages = [], []
     names = dict.fromkeys(task for entry in results.entries for ledger in entry.run.ledgers for task in ledger.tasks)
@@ -31,7 +31,7 @@ def lab_data(results: Results, train: bool = True, budget: int = BUDGET) -> dict
             robots.append(live_robot(parse_task(name)))
         except EvergaitError as error:
             messages.append(f"{error}.")
-    shelves = Shelves(tuple(parse_task(robot["name"]) for robot in robots), budget)
+    shelves = Shelves(tuple(parse_task(robot["name"]) for robot in robots), most_bytes)
     shelves.fill(results, train)
     messages += [
         f"{short(robot['name'])} lives here but is not trained here: only NumPy draws its resets."
@@ -66,5 +66,5 @@ def render_lab(folder: Path | None = None) -> str:
 def alive(results: Results) -> Alive | None:
     """The same inside a report, for the first seed of every condition and order; none if no robot of it can live."""
     first = {(entry.condition, entry.order): entry for entry in reversed(results.entries)}
-    data = lab_data(replace(results, entries=tuple(reversed(first.values()))), train=False, budget=REPORT_BUDGET)
+    data = lab_data(replace(results, entries=tuple(reversed(first.values()))), train=False, most_bytes=REPORT_BYTES)
     return page.inside_report(data) if data["runs"] else None

@@ -94,7 +94,7 @@ def _collect(entry: Entry, stage: int, state: State, method: Distill, task: Task
     return seen, network.outputs(state.theta.astype(np.float64), seen).astype(np.float32)
 
 
-BUDGET = 1_000_000
+MOST_BYTES = 1_000_000
 """Bytes of θ in base64; the whole page must stay below 1.5 MB."""
 
 
@@ -104,7 +104,7 @@ class Shelves:
 
     tasks: tuple[Task, ...]
     """All tasks that live on the page."""
-    budget: int = BUDGET
+    most_bytes: int = MOST_BYTES
     policies: list[dict[str, Any]] = field(default_factory=list)
     thetas: list[str] = field(default_factory=list)
     runs: list[dict[str, Any]] = field(default_factory=list)
@@ -132,7 +132,7 @@ class Shelves:
         digest = sha256(theta.tobytes())
         if digest not in self._numbers:
             text = encoded(theta)
-            if self._n_bytes + len(text) > self.budget:
+            if self._n_bytes + len(text) > self.most_bytes:
                 self.n_left_out += 1
                 return None
             self._numbers[digest] = len(self.thetas)

@@ -8,13 +8,13 @@ from typing import Any
 from evergait.analysis.groups import Group
 from evergait.analysis.ranking import learnt_and_end
 from evergait.core.errors import EvergaitError
-from evergait.report.gait import Moment, Recorder, moments, recorder
+from evergait.report.gait import GaitRecorder, Moment, moments, recorder
 from evergait.tasks import parse_task, spaces
 from evergait.tasks.base import short
 
 Starts = dict[int, tuple[float, int]]
 """Task → (loss, shelf): where each robot is best watched."""
-BUDGET = 7_500_000
+MOST_BYTES = 7_500_000
 """Bytes of motion in one page; with live robots and films the whole page must stay below 15 MB."""
 
 
@@ -24,13 +24,13 @@ class Catalogue:
 
     tasks: tuple[str, ...]
     cache: Path | None
-    budget: int = BUDGET
+    most_bytes: int = MOST_BYTES
     robots: dict[int, dict[str, Any]] = field(default_factory=dict)
     gaits: list[dict[str, Any]] = field(default_factory=list)
     shelves: list[dict[str, Any]] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     _index: dict[str, int] = field(default_factory=dict)
-    _recorders: dict[str, Recorder] = field(default_factory=dict)
+    _recorders: dict[str, GaitRecorder] = field(default_factory=dict)
     _known: set[str] = field(default_factory=set)
     _n_bytes: int = 0
     _n_left_out: int = 0
@@ -85,7 +85,7 @@ class Catalogue:
             gait = self._recorders[task].record(run, moment)
             size = len(gait["motion"]) + len(gait["score"])
             if gait["id"] not in self._index:
-                if self._n_bytes + size > self.budget:
+                if self._n_bytes + size > self.most_bytes:
                     self._n_left_out += 1
                     continue
                 self._index[gait["id"]] = len(self.gaits)

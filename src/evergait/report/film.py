@@ -19,7 +19,7 @@ from evergait.core.arrays import Array
 from evergait.core.errors import EvergaitError
 from evergait.core.files import read_bytes, write_atomically
 from evergait.report.catalogue import Catalogue, Starts
-from evergait.report.gait import Moment, Played, Recorder, moments, recorder
+from evergait.report.gait import GaitRecorder, Moment, Played, moments, recorder
 from evergait.report.geometry import AZIMUTH, ELEVATION, moves_freely
 from evergait.report.robot import Robot
 from evergait.report.video import HEIGHT, WIDTH, mp4_file
@@ -34,7 +34,7 @@ NO_EGL = (
 )
 
 
-def film(recorder: Recorder, played: Played, seconds: float = np.inf, quality: int = 5) -> bytes:
+def film(recorder: GaitRecorder, played: Played, seconds: float = np.inf, quality: int = 5) -> bytes:
     """An episode, or its first seconds, as an MP4."""
     rate, n_frames = recorder.robot.frame_rate, 0
     with tempfile.TemporaryDirectory() as folder:
@@ -113,7 +113,7 @@ FORMAT = 1
 SECONDS = 6.0
 """Of an episode; `evergait play` films all of it."""
 QUALITY = 3
-BUDGET = 3_000_000
+MOST_BYTES = 3_000_000
 """Bytes of films in one page."""
 
 
@@ -134,7 +134,7 @@ def page_films(catalogue: Catalogue, groups: Sequence[Group], starts: Starts) ->
         if catalogue.robots[task]["planar"]:
             continue
         try:
-            room = BUDGET - sum(len(one.source) for one in found)
+            room = MOST_BYTES - sum(len(one.source) for one in found)
             found += _films(catalogue, groups, task, number, room)
         except EvergaitError as error:
             missing.setdefault(str(error), []).append(short(catalogue.tasks[task]))
@@ -155,11 +155,11 @@ def _films(catalogue: Catalogue, groups: Sequence[Group], task: int, number: int
             content = base64.b64encode(_kept(one, run, moment)).decode()
             films.append(Film(label, f"data:video/mp4;base64,{content}"))
     if sum(len(one.source) for one in films) > room:
-        raise EvergaitError(f"all films in this file may weigh {BUDGET / 1e6:.0f} MB; `evergait play` makes one")
+        raise EvergaitError(f"all films in this file may weigh {MOST_BYTES / 1e6:.0f} MB; `evergait play` makes one")
     return films
 
 
-def _kept(one: Recorder, run: Run, moment: Moment) -> bytes:
+def _kept(one: GaitRecorder, run: Run, moment: Moment) -> bytes:
     """The film from the cache, or made now."""
     played = one.played(run, moment)
     path = (one.cache or Path()) / f"{played.identity}-{FORMAT}.mp4"

@@ -115,7 +115,7 @@ def typical_episode(record: Record, task: str) -> int:
 
 
 @dataclass(frozen=True)
-class Recorder:
+class GaitRecorder:
     """Records gaits of one task; keeps them in a folder, by all that decides their bits."""
 
     robot: Robot
@@ -232,6 +232,6 @@ class Played:
         return sha256(canonical_json([what, parts]).encode())[:24]
 
 
-def recorder(task: str, cache: Path | None) -> Recorder:
+def recorder(task: str, cache: Path | None) -> GaitRecorder:
     """A recorder for a task, by name."""
-    return Recorder(Robot.of(parse_task(task)), cache)
+    return GaitRecorder(Robot.of(parse_task(task)), cache)

@@ -65,7 +65,7 @@ class Ledger:
     """Task name → mean return of each random policy; only in the first phase of a stream."""
     records: tuple[Record, ...] = ()
     every_steps: int = 0
-    """With a budget of steps: the steps between evaluations."""
+    """Where steps decide the length: the steps between evaluations."""
 
     @property
     def axis(self) -> list[float]:

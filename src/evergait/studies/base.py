@@ -41,11 +41,11 @@ SHIPPED = importlib.resources.files("evergait") / "studies"
 SINGLE = "single"
 """The condition of single-task baselines; no other may be called so."""
 
-Table = Mapping[str, Any]
+Settings = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Head:
+class Outline:
     """What a study says of itself besides its settings."""
 
     title: str
@@ -68,11 +68,11 @@ class Head:
 class Study:
     """A declared study. `base`, `conditions` and `scales` are tables of config fields, as they stand in the file."""
 
-    head: Head
-    base: Table
-    conditions: Mapping[str, Table]
-    scales: Mapping[str, Table] = field(default_factory=dict)
-    search: Table = field(default_factory=dict)
+    outline: Outline
+    base: Settings
+    conditions: Mapping[str, Settings]
+    scales: Mapping[str, Settings] = field(default_factory=dict)
+    search: Settings = field(default_factory=dict)
     """What `tune` varies; see tune.py."""
     where: str = "study"
     """The file it comes from, for errors."""
@@ -83,10 +83,10 @@ class Study:
 
     def tasks(self) -> tuple[Task, ...]:
         """The study's set of tasks."""
-        check_count(f"{self.where}: tasks", len(self.head.tasks), MOST_TASKS)
-        if self.head.tasks:
-            return tuple(dict.fromkeys(map(parse_task, self.head.tasks)))
-        spellings = [self.head.orders, *(orders_of(table) or () for table in self.conditions.values())]
+        check_count(f"{self.where}: tasks", len(self.outline.tasks), MOST_TASKS)
+        if self.outline.tasks:
+            return tuple(dict.fromkeys(map(parse_task, self.outline.tasks)))
+        spellings = [self.outline.orders, *(orders_of(table) or () for table in self.conditions.values())]
         words = [word for spelling in spellings for word in spelling if word != "all"]
         if not words:
             raise EvergaitError(f"{self.where}: tasks: is missing; without it `orders` must list streams")
@@ -96,7 +96,7 @@ class Study:
         """The streams that a condition is trained on."""
         tasks = self.tasks()
         streams: list[tuple[Task, ...]] = []
-        for word in orders_of(self.conditions[condition]) or self.head.orders:
+        for word in orders_of(self.conditions[condition]) or self.outline.orders:
             streams += all_orders(tasks) if word == "all" else [parse_stream([word])]
         for task in (task for stream in streams for task in stream):
             if task not in tasks:
@@ -108,12 +108,12 @@ class Study:
         """Refuse more runs than a study may have, before they are written out."""
         n_tasks = len(self.tasks())
         check_count(f"{self.where}: tasks", n_tasks, MOST_TASKS)
-        n_runs = n_tasks if self.head.baselines else 0
+        n_runs = n_tasks if self.outline.baselines else 0
         for table in self.conditions.values():
-            for word in orders_of(table) or self.head.orders:
+            for word in orders_of(table) or self.outline.orders:
                 n_runs += math.factorial(n_tasks) if word == "all" else 1
         what = f"{self.where}: runs (orders × conditions × seeds, and baselines)"
-        check_count(what, n_runs * self.head.seeds, MOST_CELLS)
+        check_count(what, n_runs * self.outline.seeds, MOST_CELLS)
 
     def condition_config(self, condition: str) -> Config:
         """The base config with what a condition changes."""
@@ -131,7 +131,7 @@ class Study:
         conditions = changes.pop("conditions", {})
         return replace(
             self,
-            head=replace(self.head, scale=scale),
+            outline=replace(self.outline, scale=scale),
             base=merge(self.base, changes),
             conditions={name: merge(table, conditions.get(name, {})) for name, table in self.conditions.items()},
             scales={},
@@ -140,23 +140,23 @@ class Study:
     def with_seeds(self, n_seeds: int) -> "Study":
         """The study with another number of seeds."""
         require(n_seeds >= 1, "seeds", n_seeds, "at least 1")
-        study = replace(self, head=replace(self.head, seeds=n_seeds))
+        study = replace(self, outline=replace(self.outline, seeds=n_seeds))
         study.check_counts()
         return study
 
     def to_toml(self) -> str:
         """This study as a file that reads back as the same study."""
         tables = {"base": self.base, "conditions": self.conditions, "scales": self.scales, "search": self.search}
-        return to_toml({**to_data(self.head), **{name: table for name, table in tables.items() if table}})
+        return to_toml({**to_data(self.outline), **{name: table for name, table in tables.items() if table}})
 
 
-def orders_of(table: Table) -> tuple[str, ...] | None:
+def orders_of(table: Settings) -> tuple[str, ...] | None:
     """The orders that a condition has of its own."""
     orders = table.get("orders")
     return None if orders is None else tuple(orders)
 
 
-def merge(table: Table, changes: Table) -> dict[str, Any]:
+def merge(table: Settings, changes: Settings) -> dict[str, Any]:
     """Nested tables with changes on top; a method or optimizer given by its name alone is a table with that name.
 
     >>> merge({"method": "replay", "pairs": 4}, {"method": {"budget": 2}})
@@ -233,13 +233,13 @@ def _from_tables(data: dict[str, Any], where: str) -> Study:
             _with_orders(table, f"scales.{name}.conditions.{condition}")
     if "format" in data and data.pop("format") != 1:
         raise EvergaitError("format: this evergait reads studies of format 1")
-    known = [*Head.__dataclass_fields__, *tables]
+    known = [*Outline.__dataclass_fields__, *tables]
     for key in data:
         if key not in known:  # here, because the tables' names would be missing among the suggestions
             raise EvergaitError(f"{key}: unknown field{nearest(key, known)}")
-    head = from_data(Head, _with_orders(data, ""))
-    require(head.seeds >= 1, "seeds", head.seeds, "at least 1")
-    return Study(head, tables["base"], conditions, scales, tables["search"], where)
+    outline = from_data(Outline, _with_orders(data, ""))
+    require(outline.seeds >= 1, "seeds", outline.seeds, "at least 1")
+    return Study(outline, tables["base"], conditions, scales, tables["search"], where)
 
 
 def _table(value: Any, where: str) -> dict[str, Any]:

@@ -47,14 +47,14 @@ def study_cells(study: Study) -> list[Cell]:
     # All policies know all tasks: then the first phase of a baseline is the first phase of every stream.
     names = tuple(task.name for task in tasks)
     runs: list[tuple[str, Config, tuple[Task, ...]]] = []
-    if study.head.baselines:
+    if study.outline.baselines:
         runs += [(SINGLE, replace(base, method=Naive()), (task,)) for task in tasks]
     for condition in study.conditions:
         config = study.condition_config(condition)
         runs += [(condition, config, stream) for stream in study.orders(condition)]
     return [
         Cell(condition, replace(config, stream=tuple(t.name for t in stream), tasks=names, seed=config.seed + i))
-        for i in range(study.head.seeds)
+        for i in range(study.outline.seeds)
         for condition, config, stream in runs
     ]
 

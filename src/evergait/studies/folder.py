@@ -105,12 +105,12 @@ def open_study(study: Study, path: Path) -> list[Cell]:
     if is_study(path):
         _, there = read_cells(path)
         n_there = len({cell.seed for cell in there})
-        if n_there > study.head.seeds:
+        if n_there > study.outline.seeds:
             cells = study_cells(study.with_seeds(n_there))
         _require_same(cells, there, path)
         if len(there) == len(cells):
             return cells
-        study = study.with_seeds(max(n_there, study.head.seeds))
+        study = study.with_seeds(max(n_there, study.outline.seeds))
     elif foreign:
         raise EvergaitError(f"out: {path} is not empty and not a study's folder; choose another one")
     try:
@@ -120,8 +120,8 @@ def open_study(study: Study, path: Path) -> list[Cell]:
             {"condition": c.condition, "order": c.order, "seed": c.seed, "phases": list(c.phases), "config": c.config}
             for c in map(stored, cells)
         ]
-        head = {"title": study.head.title, "description": study.head.description, "scale": study.head.scale}
-        scores = {"scores": study.head.scores} if study.head.scores else {}
+        head = {"title": study.outline.title, "description": study.outline.description, "scale": study.outline.scale}
+        scores = {"scores": study.outline.scores} if study.outline.scores else {}
         write_json(path / "study.json", {**head, **scores, "cells": listed})
     except OSError as error:
         raise EvergaitError(f"out: {path} cannot be written: {error.strerror}") from error

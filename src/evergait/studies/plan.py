@@ -26,18 +26,18 @@ class Cost:
     """Work of one or more phases."""
 
     n_episodes: int
-    """Without those that a budget of steps pays for: nobody knows how long they will be."""
+    """Without those that a fixed number of steps pays for: nobody knows how long they will be."""
     n_steps: Mapping[Task, int]
     """Environment steps by task if every episode runs to its end: an upper bound."""
-    budget: Mapping[Task, int] = field(default_factory=dict)
-    """Steps that a budget gives, by task: neither more nor less, but for the last generation."""
+    given: Mapping[Task, int] = field(default_factory=dict)
+    """Steps that the settings give, by task: neither more nor less, but for the last generation."""
 
     @staticmethod
     def total(costs: Iterable["Cost"]) -> "Cost":
         """All together."""
         total = Cost(0, {})
         for cost in costs:
-            parts = _add(total.n_steps, cost.n_steps), _add(total.budget, cost.budget)
+            parts = _add(total.n_steps, cost.n_steps), _add(total.given, cost.given)
             total = Cost(total.n_episodes + cost.n_episodes, *parts)
         return total
 
@@ -55,13 +55,13 @@ def episode_steps(config: Config, task: Task) -> int:
 def phase_cost(config: Config, stage: Stage) -> Cost:
     """Training and evaluation of one phase."""
     n_episodes: dict[Task, int] = {}
-    evaluation, budget = config.evaluation, dict[Task, int]()
+    evaluation, given = config.evaluation, dict[Task, int]()
     if config.steps:
         # Some methods take tasks in turn; a dozen generations have seen them all.
         batches = [b for number in range(1, 13) for b in config.method.plan(stage, number, stage.batches, {})]
         n_pairs = sum(batch.n_pairs for batch in batches)
         for batch in batches:
-            budget[batch.task] = budget.get(batch.task, 0) + config.steps * batch.n_pairs // n_pairs
+            given[batch.task] = given.get(batch.task, 0) + config.steps * batch.n_pairs // n_pairs
         n_evaluations = config.steps // evaluation.every_steps + 1
     else:
         for generation in range(1, config.generations + 1):
@@ -74,7 +74,7 @@ def phase_cost(config: Config, stage: Stage) -> Cost:
         n = n_evaluations * evaluation.episodes
         n_episodes[task] = n_episodes.get(task, 0) + n
         steps[task] = steps.get(task, 0) + n * (spaces(task).n_steps or UNLIMITED)
-    return Cost(sum(n_episodes.values()), steps, budget)
+    return Cost(sum(n_episodes.values()), steps, given)
 
 
 @dataclass(frozen=True)
@@ -131,13 +131,13 @@ class Plan:
     @property
     def most_seconds(self) -> float:
         """If every episode runs to its end."""
-        return self._seconds(_add(self.left.n_steps, self.left.budget))
+        return self._seconds(_add(self.left.n_steps, self.left.given))
 
     @property
     def least_seconds(self) -> float:
         """If episodes stay as short as they are before anything is learnt."""
         short = {task: int(n * self.speed[task].survival) for task, n in self.left.n_steps.items()}
-        return self._seconds(_add(short, self.left.budget))
+        return self._seconds(_add(short, self.left.given))
 
     def _seconds(self, n_steps: Mapping[Task, int]) -> float:
         return sum(n / self.speed[task].steps_per_second for task, n in n_steps.items())

@@ -30,11 +30,11 @@ class Pace:
     node: Node
     first: int | None = None
     used: int = 0
-    """Generations or steps, whichever the budget counts."""
+    """Generations or steps, whichever decides its length."""
     since: float = field(default_factory=time.monotonic)
 
     @property
-    def budget(self) -> int:
+    def length(self) -> int:
         """Of the whole phase."""
         return self.node.config.phase_length
 
@@ -45,17 +45,17 @@ class Pace:
         return done / max(time.monotonic() - self.since, 1e-9)
 
     def advance(self, used: int) -> None:
-        """It has used so much of its budget; the first word sets the clock."""
+        """It has come so far; the first word sets the clock."""
         if self.first is None:
             self.first, self.since = used, time.monotonic()
         self.used = used
 
     def __str__(self) -> str:
-        return f"{self.used:,} of {self.budget:,} {self.node.config.unit}"
+        return f"{self.used:,} of {self.length:,} {self.node.config.unit}"
 
     def seconds_left(self) -> float | None:
         """By the rate so far."""
-        return max(self.budget - self.used, 0) / self.rate if self.rate > 0 else None
+        return max(self.length - self.used, 0) / self.rate if self.rate > 0 else None
 
 
 class Progress(Watcher):
@@ -148,7 +148,7 @@ class Progress(Watcher):
             (self.path / RUNNING).unlink(missing_ok=True)
 
 
-State = Literal["done", "running", "failed", "stopped", "missing"]
+Standing = Literal["done", "running", "failed", "stopped", "missing"]
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class CellStatus:
     """How far one cell is."""
 
     cell: StoredCell
-    state: State
+    state: Standing
     n_done: int
     """Finished phases."""
     detail: str = ""
@@ -168,7 +168,7 @@ def study_status(path: Path) -> list[CellStatus]:
     _, cells = read_cells(path)
     store = PhaseStore.inside(path)
     failures, running = _read(path / FAILURES), _read(path / RUNNING)
-    seen: dict[str, tuple[State, str]] = {}
+    seen: dict[str, tuple[Standing, str]] = {}
     for name in dict.fromkeys(name for cell in cells for name in cell.phases):
         seen[name] = _phase_state(store.folder(name), failures, running)
     return [_cell_status(cell, [seen[name] for name in cell.phases]) for cell in cells]
@@ -184,7 +184,7 @@ def _read(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _phase_state(folder: PhaseFolder, failures: dict[str, Any], running: dict[str, Any]) -> tuple[State, str]:
+def _phase_state(folder: PhaseFolder, failures: dict[str, Any], running: dict[str, Any]) -> tuple[Standing, str]:
     if folder.is_done():
         return "done", ""
     if is_locked(folder.path / "lock"):
@@ -206,7 +206,7 @@ def _time_left(pace: Any) -> str:
         return ""
 
 
-def _cell_status(cell: StoredCell, phases: list[tuple[State, str]]) -> CellStatus:
+def _cell_status(cell: StoredCell, phases: list[tuple[Standing, str]]) -> CellStatus:
     """A cell is what the first of its phases is that is not done."""
     n_done = 0
     for state, detail in phases:

@@ -33,7 +33,7 @@ class Results:
     entries: tuple[Entry, ...]
     description: str = ""
     scores: str = ""
-    """How the study asks for returns to be measured; see `studies.base.Head`."""
+    """How the study asks for returns to be measured; see `studies.base.Outline`."""
 
     @staticmethod
     def of_run(path: str | Path, store: str | Path | None = None) -> "Results":

@@ -33,7 +33,7 @@ class Watcher:
         """A phase is being trained, from its start or from its checkpoint."""
 
     def advanced(self, node: Node, used: int) -> None:
-        """A phase in training has used so much of its budget."""
+        """A phase in training has come so far."""
 
     def finished(self, node: Node) -> None:
         """A phase is done."""

@@ -44,7 +44,7 @@ class Dimension:
 
 
 @dataclass(frozen=True)
-class SearchHead:
+class SearchOutline:
     """The plain fields of [search]."""
 
     condition: str = ""
@@ -77,17 +77,17 @@ def read_search(study: Study) -> Search:
     data = dict(study.search)
     try:
         space = data.pop("space", {})
-        head = from_data(SearchHead, data, "search")
-        within(head.trials, 1, MOST_TRIALS, "search.trials")
-        condition = head.condition or next(iter(study.conditions))
+        outline = from_data(SearchOutline, data, "search")
+        within(outline.trials, 1, MOST_TRIALS, "search.trials")
+        condition = outline.condition or next(iter(study.conditions))
         if condition not in study.conditions:
             near = nearest(condition, study.conditions)
             raise EvergaitError(f"search.condition: there is no condition {condition!r}{near}")
         orders = study.orders(condition)
-        order = parse_stream([head.order]) if head.order else orders[0]
+        order = parse_stream([outline.order]) if outline.order else orders[0]
         names = tuple(task.name for task in order)
         config = replace(study.condition_config(condition), stream=names, tasks=())
-        search = Search(config, head.trials, tuple(_dimensions(space, "")))
+        search = Search(config, outline.trials, tuple(_dimensions(space, "")))
         if not search.dimensions:
             raise EvergaitError("search.space: is missing; it says what to vary, such as sigma = { low = …, high = … }")
         for dimension in search.dimensions:
