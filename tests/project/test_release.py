@@ -4,6 +4,7 @@ import importlib.resources
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -69,6 +70,17 @@ def test_the_check_of_wheels_holds_here() -> None:
         [sys.executable, ROOT / "scripts/check_wheel.py"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_an_sdist_is_small_and_has_what_a_build_needs(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(command, capture_output=True, text=True, check=True)
+    (path,) = tmp_path.glob("*.tar.gz")
+    assert path.stat().st_size <= 2_000_000  # the workflow `wheels` asks for it, too
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", "native/planar.cpp"} <= names
+    assert not any(name.startswith(("results", "runs", ".venv", "build")) for name in names)
 
 
 # Tests run against the installed package, and what it ships is there.
