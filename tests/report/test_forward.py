@@ -98,7 +98,7 @@ def test_the_address_keeps_the_view(walker: Path, opened: Open) -> None:
     assert again.locator("#player .pick-moment").nth(1).locator("option:checked").inner_text() == "after Walker2d"
     assert again.locator("#tasks [aria-pressed=true]").inner_text() == "Hopper"
     chosen = again.locator("#lab .pick-when option:checked").all_inner_texts()
-    assert chosen == ["after Walker2d", "as the time line says"]
+    assert chosen == ["after Walker2d", "on the time line"]
 
 
 def test_robots_of_a_report_live_in_place_of_what_was_recorded(walker: Path, opened: Open) -> None:

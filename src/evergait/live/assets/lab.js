@@ -17,7 +17,7 @@ class LabSide {
     this.pick.value = number;
     this.moment = null;
     const ends = this.run.moments.map((moment, i) => [i, moment]).filter(([, moment]) => moment.end || !moment.generation);
-    this.fixed.replaceChildren(make("option", { value: "" }, "as the time line says"), ...ends.map(([i, moment]) => make("option", { value: i }, moment.label)));
+    this.fixed.replaceChildren(make("option", { value: "" }, "on the time line"), ...ends.map(([i, moment]) => make("option", { value: i }, moment.label)));
     this.stay(before);
     this.lab.stretched();
   }
