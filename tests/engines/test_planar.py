@@ -189,7 +189,7 @@ def test_order_of_candidates(name: str) -> None:
 def test_instruction_sets_lanes_and_code_paths(isa: str) -> None:
     path = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})"
     what = "print(_native.ISA, *_native.PLANAR_LANES, *digests(), sep='|')"
-    script = f"{path}; from evergait import _native; from test_planar_bits import digests; {what}"
+    script = f"{path}; from evergait import _native; from test_planar import digests; {what}"
     run = subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, "EVERGAIT_ISA": isa, "PYTHONPATH": os.pathsep.join(sys.path)},
