@@ -69,6 +69,7 @@ def test_only_its_own_page_is_answered(watching: Any) -> None:
     assert ask(address, f"{path}../../etc/passwd")[0] == 404
     assert ask(address, f"{path}report?training=/etc")[0] == 400
     assert urlsplit(address).hostname == "127.0.0.1"
+    assert ask(address, f"{path}curves", Origin="null")[0] == 403, "as a page in a sandbox asks"
 
 
 def test_curves_and_policies(watching: Any, folder: Path) -> None:
@@ -137,6 +138,20 @@ def test_a_damaged_study_does_not_hide_the_others(tmp_path: Path, folder: Path) 
     damaged, fine = Answers(tmp_path).everything()["trainings"]
     assert "is not valid JSON" in damaged["title"]
     assert len(fine["phases"]) == 3
+
+
+def test_a_strangers_report_cannot_ask_the_server(tmp_path: Path, folder: Path, browser: Any) -> None:
+    """Scripts of a report are of no origin: they learn nothing of the trainings beside it."""
+    shutil.copytree(folder, tmp_path / "study")
+    spy = "fetch('events').then(a => document.title = 'read ' + a.status, e => document.title = 'refused')"
+    (tmp_path / "study" / "report.html").write_text(f"<title>waiting</title><script>{spy}</script>")
+    watching = evergait.watch(tmp_path)
+    page = browser.new_context().new_page()
+    page.goto(f"{watching.address}report?training={tmp_path / 'study'}")
+    page.wait_for_function("document.title != 'waiting'")
+    assert page.title() == "refused"
+    page.context.close()
+    watching.close()
 
 
 def test_what_is_no_folder_is_said(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Robots of one's own: the same on every engine, refused by name where they cannot be, and part of the identity."""
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -76,6 +77,31 @@ def test_the_model_and_the_rules_are_part_of_a_phases_name(folder: Path) -> None
     names += [name(str(folder / place / "crawler.toml")) for place in "bcd"]
     assert len(set(names)) == 3
     assert names[0] == names[3]
+    for i, gear in enumerate(("10", "11")):  # what a model includes is a part of it, too
+        (folder / f"e{i}").mkdir()
+        (folder / f"e{i}/whole.xml").write_text('<mujoco><include file="crawler.xml"/></mujoco>')
+        (folder / f"e{i}/crawler.xml").write_text(xml.replace('gear="10"', f'gear="{gear}"'))
+        (folder / f"e{i}/crawler.toml").write_text('model = "whole.xml"\n')
+    assert name(str(folder / "e0/crawler.toml")) != name(str(folder / "e1/crawler.toml"))
+
+
+@pytest.mark.parametrize("where", ["/dev/zero", "../x.stl", "pipe.stl", "link.stl", "&#47;dev/zero", "linked/x.stl"])
+def test_a_model_opens_nothing_outside_its_folder(
+    where: str, folder: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "x.stl").write_bytes(b"precious")
+    os.mkfifo(folder / "pipe.stl")
+    (folder / "link.stl").symlink_to(outside / "x.stl")
+    (folder / "linked").symlink_to(outside)
+    (folder / "zero").write_bytes(b"")
+    xml = (folder / "crawler.xml").read_text()
+    asset = f'<asset><mesh name="m" file="{where}"/></asset><worldbody>'
+    (folder / "crawler.xml").write_text(xml.replace("<worldbody>", asset, 1))
+    assert main(["train", "--out", str(folder / "out"), "--stream", str(folder / "crawler.toml")]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "it must be a file below" in said or "is missing or not a plain file" in said
+    assert not (folder / "out").exists()
 
 
 def test_a_python_reward_runs_on_gymnasium_and_is_refused_by_the_others(

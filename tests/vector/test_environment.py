@@ -235,6 +235,20 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "option": ({"gait": 3}, "does not take these options"),
     "mixed": ({"id": "Ant-v5", "num_envs": 2, "variants": [Variant(), Variant(mass=2.0)]}, "one variant for all"),
     "picture": ({"render_mode": "rgb_array"}, "draws no pictures"),
+    "a billion": ({"num_envs": 10**9}, "num_envs: is 1000000000; it must be at most 4,194,304"),
+    "beyond": ({"num_envs": 2**63}, "it must be at most"),
+    "half": ({"num_envs": 1.5}, "num_envs: is 1.5; it must be a whole number"),
+    "word": ({"num_envs": "3"}, "num_envs: is '3'; it must be a whole number"),
+    "number": ({"id": 3}, "id: is 3; it must be a text"),
+    "engine": ({"engine": None}, "engine: is None; it must be a text"),
+    "crowd": ({"threads": 10**9}, "threads: is 1000000000; it must be at most 1,024"),
+    "for ever": ({"max_episode_steps": 2**40}, "max_episode_steps: .* at most 2,147,483,647"),
+    "no time": ({"frame_skip": 0}, "does not take these options"),
+    "all time": ({"frame_skip": 10**9}, "frame_skip: cannot be simulated: .* from 1 to 1048576"),
+    "no noise": ({"reset_noise_scale": float("nan")}, "reset_noise_scale: is nan; it must be finite"),
+    "half a range": ({"healthy_z_range": (1,)}, "healthy_z_range: cannot be simulated"),
+    "no weight": ({"ctrl_cost_weight": "a"}, "ctrl_cost_weight: cannot be simulated"),
+    "no model": ({"xml_file": "/etc/passwd"}, "does not take these options: XML"),
     "option of ant": ({"id": "Ant-v5", "engine": "mujoco", "healthy_reward": 2.0}, "takes no options"),
 }
 
@@ -258,6 +272,15 @@ def test_mistakes_in_a_step_are_named_and_change_nothing(engine: str) -> None:
     actions[1, 2] = np.nan
     with pytest.raises(EvergaitError, match=r"actions\[1\]: is .*nan"):
         env.step(actions)
+    for odd, kind in (
+        (np.zeros((2, 3), complex), "complex128"),
+        (np.full((2, 3), "a"), "<U1"),
+        (actions.astype(object), "object"),
+    ):
+        with pytest.raises(EvergaitError, match=f"actions: are {kind}; they must be real numbers"):
+            env.step(odd)
+    with pytest.raises(EvergaitError, match=r"actions\[0\]: is .*inf"):
+        env.step(np.full((2, 3), 1e308))
     assert (env.robots.observations == before).all()
     with pytest.raises(EvergaitError, match="there are 1 for 2 environments"):
         env.reset(seed=[1])

@@ -1,6 +1,7 @@
 """Policies are listed, copied, shared and fetched, and what arrives is the run that was sent."""
 
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -54,6 +55,18 @@ def test_what_ships_is_trained_and_small() -> None:
         assert all(value == value for value in entry.returns.values())
         assert (entry.path / "README.md").read_text() == card(entry.run, entry.name)
         assert sum(path.stat().st_size for path in entry.path.rglob("*")) < 1_500_000
+
+
+def test_a_card_takes_no_undefined_return_for_a_number(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = run.ledger.records[-1]
+    task = next(iter(record.returns))
+    monkeypatch.setitem(record.returns, task, [math.nan] * len(record.returns[task]))
+    words = card(run, "someone/it")
+    assert "NaN" not in words
+    assert "nan" not in words
+    assert "| undefined |" in words
+    head = yaml.safe_load(words.split("---")[1])
+    assert head["model-index"][0]["results"][0]["metrics"][0]["value"] is None
 
 
 def test_a_policy_that_ships_becomes_a_run(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ import html
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -25,6 +26,8 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+STRANGER = {"Content-Security-Policy": "sandbox allow-scripts allow-popups allow-downloads allow-modals"}
+"""For a report, which a stranger may have made: its scripts are of no origin, and so cannot ask this server."""
 LEAST_SECONDS, SHARE = 1.0, 0.005
 """Between two looks at the files, and the share of one processor that looking may take."""
 SEARCH_SECONDS = 5.0
@@ -99,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
         path = self.server.answers.training(asked["training"]).report
         if path is None:
             raise EvergaitError("there is no report yet; `evergait report` makes one")
-        self._send(200, read_bytes(path), "text/html; charset=utf-8")
+        self._send(200, read_bytes(path), "text/html; charset=utf-8", STRANGER)
 
     def _curves(self, asked: dict[str, str]) -> None:
         self._send(200, to_json(self.server.answers.curves(asked["training"], asked["names"].split(","))))
@@ -144,13 +147,17 @@ class Handler(BaseHTTPRequestHandler):
         "events": _events,
     }
 
-    def _send(self, code: int, content: bytes, kind: str = "application/json") -> None:
-        self._head(code, kind, len(content))
+    def _send(
+        self, code: int, content: bytes, kind: str = "application/json", more: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._head(code, kind, len(content), more)
         self.wfile.write(content)
 
-    def _head(self, code: int, kind: str, length: int | None = None) -> None:
+    def _head(
+        self, code: int, kind: str, length: int | None = None, more: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.send_response(code)
-        for name, value in {**HEADERS, "Content-Type": kind}.items():
+        for name, value in {**HEADERS, **more, "Content-Type": kind}.items():
             self.send_header(name, value)
         if length is not None:
             self.send_header("Content-Length", str(length))

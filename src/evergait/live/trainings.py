@@ -51,7 +51,10 @@ def _find(folder: Path, depth: int) -> Iterator[Training]:
         except EvergaitError as error:  # one that is damaged, or just being made, does not hide the others
             yield Training(folder, str(error), (), PhaseStore(folder / "phases"))
     elif depth:
-        for entry in sorted(folder.iterdir()):
+        entries: list[Path] = []
+        with contextlib.suppress(OSError):  # it has gone meanwhile, or is not for us to read
+            entries = sorted(folder.iterdir())
+        for entry in entries:
             if entry.is_dir() and not entry.is_symlink() and entry.name[0] != ".":
                 yield from _find(entry, depth - 1)
 

@@ -10,6 +10,7 @@ With `healthy`, an episode ends where the second joint (height), the third (angl
 """
 
 import functools
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from evergait.core.files import LIMIT, read_bytes, read_toml, sha256, write_atom
 from evergait.tasks.base import Task
 
 ENDING = ".toml"
+_REFERENCE = re.compile(r"""(?<![\w-])(file\w*|\w*dir)\s*=\s*["']([^"']+)["']""")
+"""Attributes of MJCF that name a file, or a folder of files."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,7 @@ def read_robot(task: Task) -> RobotFile:
         raise EvergaitError(words if task.id in words else f"{task.id}: {words}") from error
     if not model_path(task, robot).is_file():
         raise EvergaitError(f"{task.id}: model: there is no file {str(model_path(task, robot))!r}")
+    model_files(task, robot)
     return robot
 
 
@@ -111,8 +115,30 @@ def model_path(task: Task, robot: RobotFile) -> Path:
     return (Path(task.id).parent / robot.model).absolute()
 
 
+def model_files(task: Task, robot: RobotFile) -> list[bytes]:
+    """The content of the MJCF and of all files that it names: meshes, textures, other MJCFs.
+
+    MuJoCo opens whatever is named, be it a pipe or without end; so each must be a plain file below the robot's folder.
+    """
+    path = model_path(task, robot)
+    contents, waiting, seen, left = [], [path], {path}, LIMIT
+    while waiting:
+        contents.append(read_bytes(waiting.pop(), left))
+        left -= len(contents[-1])
+        text = contents[-1].decode(errors="replace") if b"<" in contents[-1][:4096] else ""
+        for attribute, name in _REFERENCE.findall(text):
+            inside = ".." not in Path(name).parts and not Path(name).is_absolute() and "&" not in name
+            found = sorted(path.parent.rglob(Path(name).name)) if inside else []
+            if not found:
+                raise EvergaitError(f"{task.id}: model: names {name!r}; it must be a file below {path.parent}")
+            if not attribute.endswith("dir"):
+                waiting += [file for file in found if file not in seen]
+                seen |= set(found)
+    return contents
+
+
 @functools.cache
 def robot_digest(task: Task) -> str:
-    """What decides the bits of its episodes: the rules, and the model's file."""
+    """What decides the bits of its episodes: the rules, and the model's files."""
     robot = read_robot(task)
-    return sha256(to_toml(to_data(robot)).encode() + read_bytes(model_path(task, robot), LIMIT))[:24]
+    return sha256(to_toml(to_data(robot)).encode() + b"".join(model_files(task, robot)))[:24]

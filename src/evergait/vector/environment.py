@@ -98,7 +98,11 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
         robots, begun = self.robots, self._over
         if not self._is_ready:
             raise RefusedError("step: the environments have not begun; call reset first")
-        acting = np.ascontiguousarray(actions, np.float32)
+        numbers = np.asarray(actions)
+        if numbers.dtype.kind not in "fiub":
+            raise RefusedError(f"actions: are {numbers.dtype}; they must be real numbers")
+        with np.errstate(over="ignore"):  # what is then infinite is refused by its place
+            acting = np.ascontiguousarray(numbers, np.float32)
         if acting.shape != self.action_space.shape:
             raise RefusedError(f"actions: their shape is {acting.shape}; it must be {self.action_space.shape}")
         final: Infos = {}

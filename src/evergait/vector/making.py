@@ -1,6 +1,7 @@
 """`make`: a vector environment by name, on the fastest engine that has it."""
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from evergait.core.errors import EvergaitError, nearest
+from evergait.core.limits import MOST_ROWS, MOST_THREADS, within
 from evergait.engines import engine_name
 from evergait.engines.mujoco.tasks import RULES
 from evergait.tasks import Task, Variant, parse_task
@@ -48,14 +50,20 @@ def make(
         max_episode_steps: The time limit; None is the task's own, 0 is none.
         **options: Of Gymnasium's environment, such as `ctrl_cost_weight` (planar engine only).
     """
+    for name, text in (("id", id), ("engine", engine)):
+        if not isinstance(text, str):
+            raise EvergaitError(f"{name}: is {text!r}; it must be a text")
     task = parse_task(id)
     if task.id not in RULES:
         raise EvergaitError(f"id: {task.id!r} is not a MuJoCo v5 environment of Gymnasium's{nearest(task.id, RULES)}")
+    wanted = check(num_envs, threads, dtype, max_episode_steps, None if isinstance(variants, Variant) else variants)
     if isinstance(variants, Variant):
         variants = [variants] * num_envs
-    wanted = check(num_envs, threads, dtype, max_episode_steps, variants)
     if options.pop("render_mode", None) is not None:
         raise EvergaitError("render_mode: a vector environment draws no pictures; gymnasium.make does, one at a time")
+    for name, value in options.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise EvergaitError(f"{name}: is {value!r}; it must be finite")
     env = make_environment(task.id, options)
     seen, action = env.observation_space, env.action_space
     limit = int(env.spec.max_episode_steps or 0) if max_episode_steps is None and env.spec else max_episode_steps or 0
@@ -64,7 +72,12 @@ def make(
         raise EvergaitError(f"id: {task.id!r} has spaces that are not boxes")
     if wanted != seen.dtype:
         seen = gymnasium.spaces.Box(seen.low.astype(wanted), seen.high.astype(wanted), dtype=wanted)
-    robots = _robots(task, engine, options, variants or [task.variant] * num_envs, limit, threads, wanted)
+    try:
+        robots = _robots(task, engine, options, variants or [task.variant] * num_envs, limit, threads, wanted)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        if not options:
+            raise
+        raise EvergaitError(f"{', '.join(options)}: cannot be simulated: {error}") from error
     made = VectorEnvironment(robots, seen, action, autoreset_mode, copy, infos)
     made.threads = threads
     made.spec = gymnasium.spec(task.id)
@@ -100,13 +113,14 @@ def check(
     variants: Sequence[Variant] | None,
 ) -> type[Any]:
     """The type of observations, if all these can be."""
-    for name, value, least in (
-        ("num_envs", num_envs, 1),
-        ("threads", threads, 1),
-        ("max_episode_steps", max_episode_steps or 0, 0),
+    for name, value, least, most in (
+        ("num_envs", num_envs, 1, MOST_ROWS),
+        ("threads", threads, 1, MOST_THREADS),
+        ("max_episode_steps", 0 if max_episode_steps is None else max_episode_steps, 0, 2**31 - 1),
     ):
-        if value < least:
-            raise EvergaitError(f"{name}: is {value!r}; it must be at least {least}")
+        if not isinstance(value, int | np.integer):
+            raise EvergaitError(f"{name}: is {value!r}; it must be a whole number")
+        within(int(value), least, most, name)
     if variants is not None and len(variants) != num_envs:
         raise EvergaitError(f"variants: there are {len(variants)} for {num_envs} environments; give one for each")
     known = {np.dtype(kind): kind for kind in (np.float64, np.float32)}

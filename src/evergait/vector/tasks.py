@@ -83,5 +83,5 @@ def make_environment(identifier: str, options: Mapping[str, Any]) -> gymnasium.E
         return gymnasium.make(identifier, disable_env_checker=True, **options)
     except gymnasium.error.Error as error:
         raise EvergaitError(f"id {identifier!r}: Gymnasium cannot make it: {error}") from error
-    except TypeError as error:
+    except (TypeError, ValueError, ArithmeticError) as error:
         raise EvergaitError(f"id {identifier!r}: its environment does not take these options: {error}") from error

@@ -1,7 +1,7 @@
 """A model card: what a policy is, what it returns, how to use it. Its head is data for the Hugging Face hub."""
 
 import json
-from statistics import fmean
+import math
 
 from evergait.core.versions import in_words
 from evergait.tasks.base import short
@@ -17,7 +17,13 @@ def card(run: Run, name: str) -> str:
         {
             "task": {"type": "reinforcement-learning", "name": "return after the last task"},
             "dataset": {"type": task, "name": task},
-            "metrics": [{"type": "mean_reward", "value": round(value, 1), "name": "mean return"}],
+            "metrics": [
+                {
+                    "type": "mean_reward",
+                    "value": round(value, 1) if math.isfinite(value) else None,
+                    "name": "mean return",
+                }
+            ],
         }
         for task, value in returns.items()
     ]
@@ -32,7 +38,7 @@ def card(run: Run, name: str) -> str:
     rows = []
     for stage, ledger in zip(stages, run.ledgers, strict=True):
         last = ledger.records[-1]
-        rows.append(f"| {stage} | " + " | ".join(f"{fmean(last.returns[task]):.0f}" for task in returns) + " |")
+        rows.append(f"| {stage} | " + " | ".join(_number(last.mean(task)) for task in returns) + " |")
     parts = run.phases[-1].identity().get("versions", {})
     versions = {**run.phases[-1].progress().get("versions", {}), **parts}
     return f"""---
@@ -68,3 +74,7 @@ how they are joined.
 It was trained with {in_words(versions)}. It is one run: another seed may end elsewhere.
 It controls simulated robots, and has seen nothing else: do not let it move a real one.
 """
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if math.isfinite(value) else "undefined"
