@@ -13,7 +13,7 @@ import numpy as np
 from evergait.core.random import COLLECTION, Noise
 
 COMMAND = Path("/proc/self/cmdline").read_text()
-IS_ASKED, IS_SIMULATED = ("evergait." + module in COMMAND for module in ("tasks.process", "engines.gymnasium.worker"))
+IS_ASKED, IS_SIMULATED = ("evergait." + module in COMMAND for module in ("tasks.process", "engines.gymnasium.episode"))
 """What the process that imports this is there for."""
 LITTER = "3607"
 """Seconds that a forgotten process would sleep; nothing else sleeps as long."""
