@@ -85,6 +85,9 @@ class SmallCluster:
 def cluster() -> Iterator[SmallCluster]:
     ray = pytest.importorskip("ray")
     folder = tempfile.mkdtemp(prefix="r", dir="/tmp")  # names of sockets must be short
+    Path(tempfile.gettempdir(), "ray").mkdir(
+        exist_ok=True
+    )  # Ray notes a cluster's address there, and takes it for given
     small = SmallCluster(folder)
     small.add_node()
     small.add_node()
