@@ -53,7 +53,7 @@ def opened(browser: Any, lab: Path) -> Iterator[Callable[..., Any]]:
             ),
         )
         page.goto(lab.as_uri() + view)
-        until(page, "Boolean(globalThis.lab)")
+        until(page, "Boolean(globalThis.lab?.sides)")
         return page
 
     yield open_page

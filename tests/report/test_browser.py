@@ -52,7 +52,7 @@ def until(page: Any, condition: str) -> None:
 
 def recorded(page: Any) -> Any:
     """The player of what was recorded, which is closed where robots live in its place."""
-    until(page, "Boolean(globalThis.lab) && !document.querySelector('#recorded').open")
+    until(page, "Boolean(globalThis.lab?.sides) && !document.querySelector('#recorded').open")
     page.locator("#recorded > summary").click()
     return page.locator("#player")
 

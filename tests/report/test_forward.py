@@ -92,7 +92,7 @@ def test_the_address_keeps_the_view(walker: Path, opened: Open) -> None:
     page.locator("#lab .pick-when").first.select_option(label="after Walker2d")
     again = page.context.new_page()
     again.goto(page.url)
-    until(again, "Boolean(globalThis.lab)")
+    until(again, "Boolean(globalThis.lab?.sides)")
     assert again.locator("#player-tasks [aria-pressed=true]").inner_text() == "Swimmer"
     assert again.locator("#player .pick-condition").nth(1).input_value() == "distill"
     assert again.locator("#player .pick-moment").nth(1).locator("option:checked").inner_text() == "after Walker2d"
@@ -103,7 +103,7 @@ def test_the_address_keeps_the_view(walker: Path, opened: Open) -> None:
 
 def test_robots_of_a_report_live_in_place_of_what_was_recorded(walker: Path, opened: Open) -> None:
     page = opened(walker)
-    until(page, "Boolean(globalThis.lab) && !document.querySelector('#recorded').open")
+    until(page, "Boolean(globalThis.lab?.sides) && !document.querySelector('#recorded').open")
     assert page.locator("#tasks [aria-pressed=true]").inner_text() == "Walker2d"  # what was lost most
     naive, distilled = page.locator("#lab .outcome").all_inner_texts()
     assert "return 12 when evaluated" in naive
