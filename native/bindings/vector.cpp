@@ -11,7 +11,8 @@ namespace evergait {
 
 namespace {
 
-constexpr int64_t kBlockRows = 16;  // that a thread takes at once: a few vectors of robots
+constexpr int64_t kBlockRows = 16;   // that a thread takes at once: a few vectors of robots
+constexpr int64_t kLeastBlocks = 8;  // that a further thread is worth: to start it takes as long as a few of them
 
 class PlanarVector {
  public:
@@ -70,7 +71,7 @@ class PlanarVector {
     Status status;
     {
       nb::gil_scoped_release release;
-      const int64_t n_workers = n_threads < job.n_blocks ? n_threads : job.n_blocks;
+      const int64_t n_workers = std::clamp<int64_t>(job.n_blocks / kLeastBlocks, 1, n_threads);
       status = parallel(n_workers, 1, n_threads, [&](int64_t, int64_t) { return kernels_->vector_step(job); });
     }
     raise_status(status);

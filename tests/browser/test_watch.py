@@ -231,6 +231,33 @@ def test_the_page_shows_it_and_hostile_names_do_nothing(tmp_path: Path, browser:
     assert complaints == []
 
 
+def test_a_page_that_nobody_touches_rests_while_something_trains(tmp_path: Path, folder: Path, browser: Any) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(folder, study)
+    phase = study / "phases" / find_trainings(study)[0].cells[0].phases[1]
+    shutil.rmtree(phase)
+    phase.mkdir()
+
+    def reach(generation: int) -> None:
+        PhaseFolder(phase).write_progress({"generation": generation, "generations": 480, "status": "training"})
+
+    reach(96)
+    page_of = evergait.watch(study)
+    page = browser.new_page()
+    try:
+        page.goto(page_of.address)
+        until(page, "document.querySelector('#detail').textContent.startsWith('running, 96 of 480')")
+        page.evaluate("watcher.reader.moved = -1e6; watcher.drawn = performance.now() + 1e6")  # long ago; just now
+        reach(192)
+        until(page, "watcher.waiting.length > 0")
+        assert page.locator("#detail").inner_text().startswith("running, 96 of 480")
+        page.mouse.move(100, 100)
+        until(page, "document.querySelector('#detail').textContent.startsWith('running, 192 of 480')")
+    finally:
+        page.close()
+        page_of.close()
+
+
 @pytest.mark.filterwarnings("ignore")  # Jupyter's own, of its own future
 def test_a_notebook_shows_the_page_in_place(tmp_path: Path, folder: Path, browser: Any) -> None:
     """A cell that ends in `evergait.watch(...)` shows the page, which follows the folder inside another origin."""

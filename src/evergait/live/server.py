@@ -28,7 +28,7 @@ HEADERS = {
 }
 STRANGER = {"Content-Security-Policy": "sandbox allow-scripts allow-popups allow-downloads allow-modals"}
 """For a report, which a stranger may have made: its scripts are of no origin, and so cannot ask this server."""
-LEAST_SECONDS, SHARE = 1.0, 0.005
+LEAST_SECONDS, SHARE = 2.0, 0.005
 """Between two looks at the files, and the share of one processor that looking may take."""
 SEARCH_SECONDS = 5.0
 """Between two searches for trainings that were not there before."""

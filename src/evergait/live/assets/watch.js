@@ -38,21 +38,44 @@ class Phases {
 
 const nameOf = (cell) => `${cell.condition} \u00b7 ${cell.order}${cell.seed ? ` \u00b7 seed ${cell.seed}` : ""}`;
 
+// Whether somebody is here: a page that nobody touches rests while something trains, for what it draws would take its share
+// of the machine that trains.
+const AWAY_SECONDS = 30, RESTING_SECONDS = 10;
+
+class Reader {
+  constructor() {
+    Object.assign(this, { moved: performance.now(), back: [] });
+    for (const sign of ["pointermove", "pointerdown", "keydown", "scroll"]) addEventListener(sign, () => this.move(), { passive: true, capture: true });
+  }
+
+  get away() { return performance.now() - this.moved > 1000 * AWAY_SECONDS; }
+
+  move() {
+    const { away } = this;
+    this.moved = performance.now();
+    if (away) this.back.forEach((tell) => tell());
+  }
+}
+
 // The page that follows trainings: it hears of changes by server-sent events, and asks for curves and policies it shows.
 const MOST_LINES = 60;
 const DIAGNOSTICS = { fitness_mean: "population's mean return", fitness_sd: "its standard deviation", fitness_best: "its best", gradient_norm: "length of the gradient", step_norm: "length of the step", horizon: "episodes cut at" };
 
 class Watcher {
   constructor(engine) {
-    Object.assign(this, { engine, trainings: [], training: null, task: null, hidden: new Set(), curves: new Map(), asked: new Map(), shown: null });
+    Object.assign(this, { engine, trainings: [], training: null, task: null, hidden: new Set(), curves: new Map(), asked: new Map(), shown: null, waiting: [], drawn: 0 });
+    this.reader = new Reader();
+    this.reader.back.push(() => this.changed([]));
     this.phases = new Phases($("#cells"), (cell, name, stage) => { this.chosen = true; this.open(cell, name, stage); });
-    this.gait = new Gaits(engine, () => Object.values(this.training?.phases ?? {}).some(({ state }) => state === "running"));
+    this.gait = new Gaits(engine, () => this.rests);
     $("#words").addEventListener("input", () => this.filter());
     $("#filter").addEventListener("submit", (event) => event.preventDefault());
     onTheme.push(() => this.draw());
     addEventListener("resize", () => this.draw());
     this.listen();
   }
+
+  get rests() { return this.reader.away && Object.values(this.training?.phases ?? {}).some(({ state }) => state === "running"); }
 
   listen() {
     const source = new EventSource("events"), link = $("#link");
@@ -131,8 +154,11 @@ class Watcher {
   }
 
   changed(changes) {
+    this.waiting.push(...changes);
+    if (this.rests && performance.now() - this.drawn < 1000 * RESTING_SECONDS) return;
     let mine = false;
-    for (const [path, name, state] of changes) {
+    this.drawn = performance.now();
+    for (const [path, name, state] of this.waiting.splice(0)) {
       const training = this.trainings.find((one) => one.path === path);
       if (!training) continue;
       training.phases[name] = state;
@@ -239,14 +265,10 @@ class Watcher {
   }
 }
 
-// The newest checkpoint's gait; asked for again when there is a newer one. While something trains, it rests when the
-// reader has not moved for a while: drawing sixty times a second would take its share of the machine that trains.
-const AWAY_SECONDS = 30;
-
+// The newest checkpoint's gait; asked for again when there is a newer one.
 class Gaits {
-  constructor(engine, trains) {
-    Object.assign(this, { engine, trains, running: !wantsCalm.matches, key: "", robots: [], task: null, away: 0, rests: false, words: "" });
-    for (const sign of ["pointermove", "pointerdown", "keydown", "scroll"]) addEventListener(sign, () => { this.away = 0; }, { passive: true, capture: true });
+  constructor(engine, mayRest) {
+    Object.assign(this, { engine, mayRest, running: !wantsCalm.matches, key: "", robots: [], task: null, rests: false, words: "" });
     this.stage = new LiveStage($("#gait"), engine, () => "--task-0");
     $("#pause").addEventListener("click", () => { this.running = !this.running; this.label(); });
     this.label();
@@ -295,8 +317,7 @@ class Gaits {
   }
 
   frame(passed) {
-    const { stage } = this, rests = this.away > AWAY_SECONDS && this.trains();
-    this.away += passed;
+    const { stage } = this, rests = this.mayRest();
     if (rests !== this.rests) { this.rests = rests; this.note(); }
     if (rests) return;
     if (this.running && stage.now) stage.advance(passed);
