@@ -1,6 +1,6 @@
-"""What being watched costs a training: one training of even pace, followed by a server and a page that are halted and let
-go on in turn, and how many generations a second it makes in each state. `--tall` shows the page down to its robot, which
-then moves; in a window of usual height it is below the fold and rests.
+"""What being watched costs a training: one training of even pace, followed by a server and a page that are halted and
+let go on in turn, and how many generations a second it makes in each state. `--tall` shows the page down to its robot,
+which then moves; in a window of usual height it is below the fold and rests.
 
 python benchmarks/watch.py --windows 60 --seconds 4
 """
