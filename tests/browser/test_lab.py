@@ -129,6 +129,30 @@ def test_the_world_changes_for_both(opened: Callable[..., Any]) -> None:
     assert page.evaluate("lab.sides.map((side) => side.stage.world.size)") == [1, 1]
 
 
+def test_a_storm_is_the_same_for_both(opened: Callable[..., Any]) -> None:
+    page = opened()
+    page.locator("#run").click()  # nothing moves but by us
+    page.locator("#storm").check()
+    page.evaluate("lab.gust = 0; lab.weather(0.01)")
+    first, second = page.evaluate("lab.sides.map((side) => ({ ...side.stage.shove }))")
+    assert first["right"] != 0
+    assert first == second
+    assert page.evaluate("lab.gust") > 0  # the next one comes later
+
+
+@pytest.mark.prove
+def test_a_swimmer_learns_in_the_tab(opened: Callable[..., Any]) -> None:
+    """As well as ARS's mark for it; the page says how long it took."""
+    page = opened(view="?task=Swimmer-v5&time=0")
+    page.locator("#from").select_option(value="nothing")
+    page.locator("#next").select_option(value="Swimmer-v5")
+    page.locator("#generations").fill("40")
+    page.locator("#train").click()
+    best = "Math.max(...lab.data.runs.at(-1).curves.at(-1).returns['Swimmer-v5'])"
+    until(page, f"lab.data.runs.length === 3 && lab.data.runs[2].curves.length && {best} >= 325")
+    print(page.locator("#news").inner_text())
+
+
 def test_training_here_keeps_every_generation(opened: Callable[..., Any]) -> None:
     page = opened(view="?task=Swimmer-v5&time=1")
     assert page.locator("#method option").all_inner_texts() == ["naive", "replay", "distill"]
