@@ -2,7 +2,7 @@
 
 Contestants take turns of a few steps, so that all of them meet the same load of the machine. Actions are random, or
 those of a policy that stays upright for a while: walking robots have contacts all the time, falling ones are cheap.
-EnvPool is measured if it is installed.
+EnvPool and MJX are measured if they are installed; MJX, which compiles for minutes, with 1024 robots and all threads.
 
 python benchmarks/vector.py [--tasks Walker2d-v5 ...] [--envs 64 256 1024 4096] [--threads 1 2] [--seconds 2]
 python benchmarks/vector.py --page    writes docs/vector.md from what was stored
@@ -40,7 +40,8 @@ Start = Callable[[], tuple[Step, np.ndarray]]
 TURN = 0.15  # seconds
 MEASURED = ROOT / "docs" / "vector.json"
 OURS, BARE = "evergait", "evergait, no copies or infos"
-ALL = (OURS, BARE, "mujoco.batch", "EnvPool", "SyncVectorEnv", "AsyncVectorEnv")
+MJX = "MJX, physics alone"
+ALL = (OURS, BARE, "mujoco.batch", "EnvPool", "SyncVectorEnv", "AsyncVectorEnv", MJX)
 
 
 def contestants(task: str, n: int, threads: int) -> dict[str, Start]:
@@ -61,6 +62,28 @@ def contestants(task: str, n: int, threads: int) -> dict[str, Start]:
         env = envpool.make(task, env_type="gymnasium", num_envs=n, num_threads=threads, seed=0)
         return env.step, env.reset()[0]
 
+    def mjx() -> tuple[Step, np.ndarray]:
+        """Robots that are never judged and never begin anew."""
+        import jax
+        from mujoco import mjx
+
+        env: Any = gymnasium.make(task).unwrapped
+        env.reset(seed=0)
+        model, first = mjx.put_model(env.model), mjx.put_data(env.model, env.data)
+
+        def advance(data: Any, action: Any) -> Any:
+            data = data.replace(ctrl=action)
+            return jax.lax.fori_loop(0, env.frame_skip, lambda _, at: mjx.step(model, at), data)
+
+        robots, all_of_them = jax.vmap(lambda _: first)(jax.numpy.arange(n)), jax.jit(jax.vmap(advance))
+
+        def step(actions: np.ndarray) -> Any:
+            nonlocal robots
+            robots = all_of_them(robots, actions)
+            return (np.hstack([robots.qpos[:, 1:], np.clip(robots.qvel, -10, 10)]),)
+
+        return step, step(np.zeros((n, env.model.nu), np.float32))[0]
+
     known: dict[str, Start] = {
         OURS: ours,
         BARE: lambda: ours(copy=False, infos=False),
@@ -68,6 +91,8 @@ def contestants(task: str, n: int, threads: int) -> dict[str, Start]:
     }
     if importlib.util.find_spec("envpool"):
         known["EnvPool"] = envpool
+    if importlib.util.find_spec("jax") and n == 1024 and threads > 1:
+        known[MJX] = mjx
     if n <= 64:
         known["SyncVectorEnv"] = lambda: theirs("sync")
         if threads > 1:  # it has a process for each environment, on all processors
