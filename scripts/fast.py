@@ -8,7 +8,9 @@ came of it. With --ship, the best seed of each task becomes what `evergait play 
 
 import argparse
 import json
+import shutil
 import sys
+import tempfile
 from contextlib import closing
 from pathlib import Path
 from statistics import fmean, median
@@ -23,14 +25,16 @@ from evergait.config import Evaluation  # noqa: E402
 from evergait.core.data import to_data  # noqa: E402
 from evergait.core.files import write_json  # noqa: E402
 from evergait.core.table import Table  # noqa: E402
-from evergait.store.archive import TEXTS, write_archive  # noqa: E402
+from evergait.store.archive import archive_path  # noqa: E402
+from evergait.store.pack import pack  # noqa: E402
+from evergait.store.phases import PhaseStore  # noqa: E402
 from evergait.studies.folder import load_results  # noqa: E402
 from evergait.studies.results import Entry  # noqa: E402
 from evergait.tasks import parse_task  # noqa: E402
 from evergait.tasks.base import short  # noqa: E402
 from evergait.training.evaluate import Evaluator, as_recorded  # noqa: E402
 from evergait.workers import LocalWorkers  # noqa: E402
-from evergait.zoo.catalogue import ROBOTS  # noqa: E402
+from evergait.zoo.catalogue import ROBOTS, SHIPPED, shipped_runs  # noqa: E402
 
 FOLDER = ROOT / "results" / "fast"
 PLAYED = FOLDER / "gymnasium.json"
@@ -83,18 +87,20 @@ def parts() -> dict[str, str]:
 def ship(entries: tuple[Entry, ...]) -> None:
     """Write the best run of each task into the package."""
     mean = {row["theta"]: fmean(row["returns"]) for row in json.loads(PLAYED.read_text())}
-    described, texts, policies = {}, {}, {}
+    described, before = shipped_runs(), PhaseStore(SHIPPED)
+    phases = {name: before.folder(name) for run in set(described) - set(ROBOTS) for name in described[run]["phases"]}
     for name, task in ROBOTS.items():
         mine = [entry.run for entry in entries if entry.run.config.stream == (task,)]
         best = max(mine, key=lambda run: mean[run.theta_sha256])
-        (phase,) = best.phases
-        described[name] = {"phase": phase.name, "config": to_data(best.config)}
-        texts[phase.name] = {part: phase.read(part) for part in TEXTS}
-        policies[phase.name] = phase.read("theta.safetensors")
-    target = ROOT / "src" / "evergait" / "zoo" / "pretrained"
-    target.mkdir(exist_ok=True)
-    write_archive(target, texts, policies)
-    write_json(target / "runs.json", described)
+        phases |= {phase.name: phase for phase in best.phases}
+        described[name] = {"phases": [phase.name for phase in best.phases], "config": to_data(best.config)}
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "runs"
+        for name, phase in sorted(phases.items()):
+            phase.copy_to(root / name)
+        write_json(root.parent / "runs.json", described)
+        pack(root)
+        shutil.copy(archive_path(root), archive_path(ROOT / "src" / "evergait" / "zoo" / "runs"))
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ import evergait
 from evergait.cli import COMMANDS, main
 from evergait.studies.results import Results
 from evergait.training.run import Run
-from evergait.zoo.hub import pack
+from evergait.zoo.card import share
 
 PACKAGE = Path(evergait.__file__).parent
 SECONDS = 1.0
@@ -161,7 +161,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, trained: Path, trained_
     (tmp_path / "home").mkdir()
     shutil.copytree(trained, tmp_path / "run")
     shutil.copytree(trained_study.path, tmp_path / "study")
-    pack(Run.load(trained), tmp_path / "hub" / "someone" / "run", "someone/run")
+    share(Run.load(trained), tmp_path / "hub" / "someone" / "run", "someone/run")
     with hub(tmp_path / "hub") as server:
         monkeypatch.setenv("HF_ENDPOINT", server.address)
         yield tmp_path / "run"

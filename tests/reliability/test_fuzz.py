@@ -340,7 +340,7 @@ def _load_run(path: Path, trained: Path) -> None:
 
 NAMES = ("config", "study file", "toml", "json", "ledger", "tensors", "study.json", "progress.json", "run.json")
 NAMES += ("plane.json", "gait", "failures.json", "running.json", "identity", "checkpoint")  # type: ignore[assignment]
-NAMES += ("ledgers.npz", "policies.zip")  # type: ignore[assignment]
+NAMES += ("columns", "archive")  # type: ignore[assignment]
 WORDS = ("stream", "task")
 
 

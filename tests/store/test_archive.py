@@ -23,7 +23,7 @@ from evergait.cli import main
 from evergait.commands.study import run_study
 from evergait.core.files import canonical_json
 from evergait.store import archive
-from evergait.store.archive import COLUMNS, LEDGERS, POLICIES, open_archive, put_numbers, take_numbers
+from evergait.store.archive import COLUMNS, archive_path, open_archive, put_numbers, take_numbers
 from evergait.store.pack import pack, unpack
 from evergait.store.phases import PhaseStore
 from evergait.studies.folder import load_results
@@ -67,33 +67,33 @@ def read_all(root: Path) -> list[object]:
 
 def test_there_and_back_again(study: Path) -> None:
     root = study / "phases"
-    before, said = files(root), read_all(root)
+    before, said, names = files(study), read_all(root), {path.name for path in study.iterdir()}
     assert pack(root) == N_PHASES
-    assert sorted(path.name for path in root.iterdir()) == [LEDGERS, POLICIES]
+    assert {path.name for path in study.iterdir()} == names - {"phases", "study.json"} | {"phases.zip"}
     assert read_all(root) == said
     assert unpack(root) == N_PHASES
-    assert files(root) == before
+    assert files(study) == before
 
 
 def test_the_same_phases_give_the_same_archive(study: Path) -> None:
     root = study / "phases"
     pack(root)
-    once = files(root)
+    once = files(study)
     pack(root)
-    assert files(root) == once
+    assert files(study) == once
     unpack(root)
     pack(root)
-    assert files(root) == once
+    assert files(study) == once
 
 
 def test_anyone_can_read_it(packed: Path) -> None:
-    with np.load(packed / "phases" / LEDGERS) as columns:  # which refuses pickles
-        assert set(columns) == set(COLUMNS)
+    with np.load(packed / "phases.zip") as columns:  # which refuses pickles
+        assert set(COLUMNS) < set(columns)
         ledger = PhaseStore(packed / "phases").folder(columns["phases"][0].decode()).ledger()
         returns = [value for task in ledger.tasks for value in ledger.records[0].returns[task]]
         assert set(returns) <= set(columns["floats"].tolist())
-    with zipfile.ZipFile(packed / "phases" / POLICIES) as file:
-        assert len(file.namelist()) == N_PHASES
+        assert len(json.loads(columns["study.json"])["cells"]) > 0
+        assert sum(name.endswith(".safetensors") for name in columns) == N_PHASES
 
 
 def test_commands_read_it_in_place(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,20 +115,22 @@ def test_commands_read_it_in_place(study: Path, capsys: pytest.CaptureFixture[st
 def test_a_study_finds_its_packed_phases_done(packed: Path, tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(tiny_study())
     shutil.copytree(packed, tmp_path / "clone")
-    before = files(tmp_path / "clone" / "phases")
+    before = files(tmp_path / "clone")
     run_study(tmp_path / "tiny.toml", tmp_path / "clone", seeds=2, threads=1, artifacts=False)
     assert {status.state for status in study_status(tmp_path / "clone")} == {"done"}
-    assert files(tmp_path / "clone" / "phases") == before
+    assert files(tmp_path / "clone") == before
     grown = run_study(tmp_path / "tiny.toml", tmp_path / "clone", seeds=3, threads=1, artifacts=False)
     assert {entry.seed for entry in grown.entries} == {0, 1, 2}
     assert len(PhaseStore(tmp_path / "clone" / "phases").names()) == N_PHASES // 2 * 3
+    pack(tmp_path / "clone" / "phases")  # study.json has grown, and its older copy goes
+    assert {entry.seed for entry in load_results(tmp_path / "clone").entries} == {0, 1, 2}
 
 
 def test_new_phases_join_the_archive(packed: Path, trained: Path) -> None:
     root = packed / "phases"
     shutil.copytree(trained / "phases", root, dirs_exist_ok=True)
     assert pack(root) == N_PHASES + 2
-    assert sorted(path.name for path in root.iterdir()) == [LEDGERS, POLICIES]
+    assert not root.exists()
     assert len(read_all(root)) > 0
 
 
@@ -139,7 +141,7 @@ def test_policies_can_be_left_out(study: Path, capsys: pytest.CaptureFixture[str
     assert {name for name in store.names() if not store.folder(name).has_policy} == first
     assert main(["study", "pack", str(study), "--policies", "none"]) == 0
     assert "12 phases are packed" in capsys.readouterr().out
-    assert sorted(path.name for path in store.root.iterdir()) == [LEDGERS]
+    assert not any(name.endswith(".safetensors") for name in members_of(study / "phases.zip"))
     folder = store.folder(first.pop())
     assert folder.ledger().records
     with pytest.raises(EvergaitError, match="was kept without its policy"):
@@ -163,7 +165,7 @@ def test_folders_that_a_crash_left_beside_the_archive_do_no_harm(study: Path) ->
     said = read_all(root)
     pack(root)
     name = PhaseStore(root).names()[0]
-    (root / name).mkdir()
+    (root / name).mkdir(parents=True)
     shutil.copy(study / "copy" / name / "ledger.jsonl", root / name)  # as if the removal had been cut short
     assert read_all(root) == said
     pack(root)
@@ -175,22 +177,21 @@ def test_folders_that_a_crash_left_beside_the_archive_do_no_harm(study: Path) ->
 def test_damage_is_noticed(packed: Path) -> None:
     root, rng = packed / "phases", random.Random(0)
     said = read_all(root)
-    for file in (LEDGERS, POLICIES):
-        whole = (root / file).read_bytes()
-        places = [*range(0, len(whole), len(whole) // 60), *range(len(whole) - 30, len(whole))]
-        for place in places:
-            damaged = bytearray(whole)
-            damaged[place] ^= 1 << rng.randrange(8)
-            (root / file).write_bytes(damaged)
-            archive._open.cache_clear()
-            with contextlib.suppress(EvergaitError):
-                assert read_all(root) == said, place  # bits of a zip file that mean nothing, such as its dates
-        for n_kept in (0, 10, len(whole) // 2, len(whole) - 1):
-            (root / file).write_bytes(whole[:n_kept])
-            archive._open.cache_clear()
-            with pytest.raises(EvergaitError, match=r"archive|policy"):
-                read_all(root)
-        (root / file).write_bytes(whole)
+    file = archive_path(root)
+    whole = file.read_bytes()
+    places = [*range(0, len(whole), len(whole) // 120), *range(len(whole) - 30, len(whole))]
+    for place in places:
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << rng.randrange(8)
+        file.write_bytes(damaged)
+        archive._open.cache_clear()
+        with contextlib.suppress(EvergaitError):
+            assert read_all(root) == said, place  # bits of a zip file that mean nothing, such as its dates
+    for n_kept in (0, 10, len(whole) // 2, len(whole) - 1):
+        file.write_bytes(whole[:n_kept])
+        archive._open.cache_clear()
+        with pytest.raises(EvergaitError, match="archive"):
+            read_all(root)
 
 
 def zipped(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
@@ -220,6 +221,7 @@ def hostile(members: dict[str, bytes]) -> dict[str, bytes]:
         "another type": zipped({**members, "floats.npy": npy(np.zeros(3, "<f4"))}),
         "a column less": zipped({name: content for name, content in members.items() if name != "floats.npy"}),
         "a column more": zipped({**members, "more.npy": npy(np.zeros(3))}),
+        "a file more": zipped({**members, "run.py": b"raise SystemExit"}),
         "names that lead outside": zipped({**members, "phases.npy": npy(np.array([b"../../etc"] * N_PHASES))}),
         "another compression": zipped(members, zipfile.ZIP_LZMA),
         "no zip file": b"PK" * 1000,
@@ -231,11 +233,11 @@ def hostile(members: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def test_hostile_archives_are_refused(packed: Path) -> None:
-    path = packed / "phases" / LEDGERS
+    path = packed / "phases.zip"
     for what, content in hostile(members_of(path)).items():
         path.write_bytes(content)
-        with pytest.raises(EvergaitError, match=f"{LEDGERS}: is not a whole archive of phases"):
-            open_archive(path.parent)
+        with pytest.raises(EvergaitError, match=r"phases\.zip: is not a whole archive of phases"):
+            open_archive(packed / "phases")
         assert main(["study", "status", str(packed)]) == 2, what
 
 
@@ -245,46 +247,39 @@ def members_of(path: Path) -> dict[str, bytes]:
 
 
 def archive_targets(scratch: Path, trained: Path) -> Iterator[tuple[str, Callable[[Path], None], bytes, Any, Any]]:
-    """For the fuzzer: name, loader, content, data and how content is made of data, of a packed run's two files."""
+    """For the fuzzer: name, loader, content, data and how content is made of data; by columns, and by other members."""
     folder = scratch / "packed"
     shutil.copytree(trained, folder)
     pack(folder / "phases")
-    for name in (LEDGERS, POLICIES):
-        file = folder / "phases" / name
-        good, members = file.read_bytes(), members_of(file)
+    file = folder / "phases.zip"
+    good, members = file.read_bytes(), members_of(file)
 
-        def load(path: Path, file: Path = file, good: bytes = good) -> None:
-            path.replace(file)
-            archive._open.cache_clear()
-            try:
-                run = Run.load(folder)
-                assert card(run, "someone/it")
-                assert all(run.state(stage) for stage in range(len(run.phases)))
-            finally:
-                file.write_bytes(good)
+    def load(path: Path) -> None:
+        path.replace(file)
+        archive._open.cache_clear()
+        try:
+            run = Run.load(folder)
+            assert card(run, "someone/it")
+            assert all(run.state(stage) for stage in range(len(run.phases)))
+        finally:
+            file.write_bytes(good)
 
-        if name == POLICIES:
-            yield (
-                name,
-                load,
-                good,
-                dict.fromkeys(members, ""),
-                lambda data, members=members: zipped(
-                    {str(key): members.get(key, b"") + str(value).encode() for key, value in data.items()}
-                ),
-            )
-            continue
-        columns = {key: archive.parse_column(content) for key, content in members.items()}
+    columns = {name: archive.parse_column(content) for name, content in members.items() if name.endswith(".npy")}
 
-        def dump(data: dict[str, Any], columns: dict[str, Any] = columns) -> bytes:
-            kinds = {key: columns[key].dtype if key in columns else None for key in data}
-            return zipped({key: npy(np.array(value, kinds[key]), allow_pickle=False) for key, value in data.items()})
+    def by_columns(data: dict[str, Any]) -> bytes:
+        kinds = {key: columns[key].dtype if key in columns else None for key in data}
+        changed = {key: npy(np.array(value, kinds[key]), allow_pickle=False) for key, value in data.items()}
+        return zipped({**{key: content for key, content in members.items() if key not in columns}, **changed})
 
-        yield name, load, good, {key: column.tolist() for key, column in columns.items()}, dump
+    def by_members(data: dict[str, Any]) -> bytes:
+        return zipped({str(key): members.get(key, b"") + str(value).encode() for key, value in data.items()})
+
+    yield "columns", load, good, {key: column.tolist() for key, column in columns.items()}, by_columns
+    yield "archive", load, good, dict.fromkeys(members, ""), by_members
 
 
 def test_a_small_file_takes_little_memory(packed: Path) -> None:
-    path = packed / "phases" / LEDGERS
+    path = packed / "phases.zip"
     members, size = members_of(path), 123_456_789
     lie = zipped({**members, "floats.npy": bytes(size)}).replace(size.to_bytes(4, "little"), b"\x64\0\0\0")
     names = zipped({**members, "phases.npy": npy(np.zeros(archive.MOST_PHASES + 1, "S1"))})
@@ -292,30 +287,28 @@ def test_a_small_file_takes_little_memory(packed: Path) -> None:
         path.write_bytes(content)
         tracemalloc.start()
         with pytest.raises(EvergaitError, match=problem):
-            open_archive(path.parent)
+            open_archive(packed / "phases")
         assert tracemalloc.get_traced_memory()[1] < 1 << 25
         tracemalloc.stop()
 
 
 def test_a_ledger_of_too_many_numbers_is_not_written_out(packed: Path) -> None:
-    path, n = packed / "phases" / LEDGERS, 1 << 23
+    path, n = packed / "phases.zip", 1 << 23
     members = members_of(path)
     floats, ends = (archive.parse_column(members[f"{name}.npy"]) for name in ("floats", "floats_end"))
     more = {"floats.npy": npy(np.append(floats, np.zeros(n))), "floats_end.npy": npy(ends + n * (ends == ends[-1]))}
     path.write_bytes(zipped({**members, **more}))
     with pytest.raises(EvergaitError, match="more numbers than fit into 33554432 bytes"):
-        read_all(path.parent)
+        read_all(packed / "phases")
 
 
 def test_links_are_refused(packed: Path, tmp_path: Path) -> None:
-    root = packed / "phases"
-    for file in (LEDGERS, POLICIES):
-        (root / file).rename(tmp_path / file)
-        (root / file).symlink_to(tmp_path / file)
-        with pytest.raises(EvergaitError, match="is not a plain file"):
-            open_archive(root)
-        (root / file).unlink()
-        (tmp_path / file).rename(root / file)
+    path = packed / "phases.zip"
+    path.rename(tmp_path / "elsewhere.zip")
+    path.symlink_to(tmp_path / "elsewhere.zip")
+    with pytest.raises(EvergaitError, match="is not a plain file"):
+        open_archive(packed / "phases")
+    assert main(["study", "status", str(packed)]) == 2
 
 
 def test_packing_follows_no_link(study: Path, tmp_path: Path) -> None:

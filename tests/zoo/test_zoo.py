@@ -15,13 +15,14 @@ import evergait
 from evergait.cli import main
 from evergait.core.errors import EvergaitError
 from evergait.core.files import write_json
+from evergait.store.archive import archive_path
 from evergait.tasks import parse_task
 from evergait.training.evaluate import Evaluator
 from evergait.training.run import Run
 from evergait.workers import LocalWorkers
 from evergait.zoo import card, catalogue, get
-from evergait.zoo.catalogue import ROBOTS, final_returns
-from evergait.zoo.hub import pack
+from evergait.zoo.card import final_returns, share
+from evergait.zoo.catalogue import ROBOTS, SHIPPED
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +54,8 @@ def test_what_ships_is_trained_and_small() -> None:
     for entry in catalogue().values():
         assert entry.run.is_done
         assert all(value == value for value in entry.returns.values())
-        assert (entry.path / "README.md").read_text() == card(entry.run, entry.name)
-        assert sum(path.stat().st_size for path in entry.path.rglob("*")) < 1_500_000
+        assert entry.name in card(entry.run, entry.name)
+    assert archive_path(SHIPPED).stat().st_size < 1_500_000
 
 
 def test_a_card_takes_no_undefined_return_for_a_number(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +74,11 @@ def test_a_policy_that_ships_becomes_a_run(tmp_path: Path) -> None:
     name, entry = next(iter(catalogue().items()))
     run = get(name, tmp_path / "run")
     assert run.theta_sha256 == entry.run.theta_sha256
+    assert run.config == entry.run.config
+    assert {path.name for path in run.path.iterdir()} == {
+        *("README.md", "config.toml", "phases", "policy.safetensors", "run.json")
+    }
+    assert (run.path / "README.md").read_text() == card(entry.run, name)
     with pytest.raises(EvergaitError, match="is there already"):
         get(name, tmp_path / "run")
     with pytest.raises(EvergaitError, match=f"did you mean '{name}'"):
@@ -99,7 +105,7 @@ def test_the_card_has_a_head_that_the_hub_can_read(run: Run) -> None:
 
 
 def test_a_packed_run_needs_nothing_outside(run: Run, tmp_path: Path) -> None:
-    pack(run, tmp_path / "packed", "someone/tiny")
+    share(run, tmp_path / "packed", "someone/tiny")
     (tmp_path / "packed").rename(tmp_path / "moved")
     assert Run.load(tmp_path / "moved").theta_sha256 == run.theta_sha256
     assert json.loads((tmp_path / "moved/run.json").read_text())["store"] == "phases"
@@ -135,7 +141,7 @@ def test_an_upload_that_breaks_is_a_sentence(run: Run, tmp_path: Path, zoo: Call
 def test_what_is_no_policy_is_not_written(damage: str, run: Run, tmp_path: Path, zoo: Callable[..., str]) -> None:
     folder = tmp_path / "hub/someone/tiny"
     if damage != "missing":
-        pack(run, folder, "someone/tiny")
+        share(run, folder, "someone/tiny")
     if damage == "no-run":
         (folder / "run.json").unlink()
     elif damage == "store":
@@ -171,7 +177,7 @@ def test_a_pretrained_robot_does_what_its_ledger_says(name: str, tmp_path: Path)
     assert outcome.returns.tolist() == record.returns[task.name][:2]
     assert main(["play", "--pretrained", name, "--output", str(tmp_path / "gait.html")]) == 0
     assert (tmp_path / "gait.html").stat().st_size > 10_000
-    assert {path.name for path in run.path.iterdir()} == {"runs.json", "ledgers.npz", "policies.zip"}
+    assert not run.path.exists()  # what ships stays as it is
 
 
 def test_pretrained_names_what_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,14 +11,14 @@ import tyro
 from evergait.commands.base import console
 from evergait.core.errors import EvergaitError
 from evergait.core.files import locked
-from evergait.store.archive import LEDGERS, POLICIES
+from evergait.store.archive import archive_path
 from evergait.store.pack import pack, unpack
 from evergait.studies.folder import read_cells
 
 
 @dataclass(frozen=True)
 class StudyPack:
-    """Put a study's finished phases into one archive, which every command reads in place."""
+    """Put a study's finished phases and study.json into one file, which every command reads in place."""
 
     folder: tyro.conf.Positional[Path]
     """Folder of a study."""
@@ -33,8 +33,8 @@ class StudyPack:
         root = self.folder / "phases"
         with _alone(self.folder):
             n_phases = pack(root, every - kept)
-        n_bytes = sum((root / name).stat().st_size for name in (LEDGERS, POLICIES) if (root / name).exists())
-        console.print(f"{n_phases} phases are packed in {root}: {n_bytes / 1e6:.1f} MB.", markup=False)
+        path = archive_path(root)
+        console.print(f"{n_phases} phases are packed in {path}: {path.stat().st_size / 1e6:.1f} MB.", markup=False)
         return 0
 
 

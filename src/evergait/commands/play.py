@@ -17,7 +17,7 @@ from evergait.report.html import render_gait
 from evergait.report.video import to_gif, to_mp4
 from evergait.tasks.base import short
 from evergait.training.run import Run
-from evergait.zoo.catalogue import PRETRAINED, pretrained
+from evergait.zoo.catalogue import SHIPPED, pretrained
 
 ENDINGS = (".html", ".gif", ".mp4")
 
@@ -72,7 +72,7 @@ def play(
         raise EvergaitError(f"task: the run has no task {task!r}{nearest(task, known)}")
     moment = _moment(run, stage, generation)
     colour = list(dict.fromkeys([*(t for ledger in run.ledgers for t in ledger.learning), *known])).index(task)
-    with closing(recorder(task, None if run.path == PRETRAINED else run.path / "gaits")) as one:
+    with closing(recorder(task, None if run.path == SHIPPED else run.path / "gaits")) as one:
         content = _content(one, run, moment, colour, path.suffix)
     make_folder(path.parent)
     write_output(path, content)

@@ -11,7 +11,7 @@ from evergait.core.data import require
 from evergait.core.errors import EvergaitError
 from evergait.core.limits import within
 from evergait.core.signals import stop_at_safe_points
-from evergait.studies.folder import load_results
+from evergait.studies.folder import is_study, load_results
 from evergait.studies.results import phase_label
 from evergait.training.retrain import retrain
 from evergait.training.run import Run, check_threads
@@ -53,7 +53,7 @@ def find(phase: str, results: Path) -> tuple[str, Run, int]:
     folders = [results, *sorted(path for path in results.glob("*") if path.is_dir() and not path.is_symlink())]
     found: dict[str, tuple[str, Run, int]] = {}
     for folder in folders:
-        if not any((folder / name).exists() for name in ("study.json", "run.json")):
+        if not (is_study(folder) or (folder / "run.json").exists()):
             continue
         for entry in load_results(folder).entries:
             for stage, candidate in enumerate(entry.run.phases):

@@ -7,10 +7,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from evergait.core.files import parse_toml, read_json
+from evergait.core.files import parse_toml
 from evergait.core.versions import in_words, versions
 from evergait.store.phases import PhaseFolder
 from evergait.studies.base import SHIPPED, shipped_studies
+from evergait.studies.folder import is_study, read_description
 from evergait.studies.results import Entry, Results
 
 
@@ -45,9 +46,9 @@ def _study_words(path: Path) -> str:
     """What `study run` takes: the study's file, or the name and scale of one that ships; empty if there is neither."""
     if (path / "study.toml").exists():
         return quote(str(path / "study.toml"))
-    if not (path / "study.json").exists():
+    if not is_study(path):
         return ""
-    told = read_json(path / "study.json")
+    told = read_description(path)
     titles = {parse_toml((SHIPPED / f"{name}.toml").read_bytes(), name)["title"]: name for name in shipped_studies()}
     name, scale = titles.get(told.get("title"), ""), str(told.get("scale") or "")
     return f"{name} --scale {quote(scale)}" if name and scale else name

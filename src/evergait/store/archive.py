@@ -1,9 +1,10 @@
-"""Finished phases of a store in two files that are read in place.
+"""Finished phases of a store in one file beside it, which is read in place.
 
-    <store>/ledgers.npz    config.toml, progress.json and ledger.jsonl of every phase
-            policies.zip   theta.safetensors of those that have one, as <hash>.safetensors
+    <store>.zip    *.npy               config.toml, progress.json and ledger.jsonl of every phase, as columns
+                   <hash>.safetensors  theta.safetensors of the phases that have one
+                   study.json          what a study's folder says of its phases, if it is a study's
 
-`numpy.load` and any unzip read them, too. Text stays as it is, except for the lists of numbers in ledgers: they become
+`numpy.load` and any unzip read it, too. Text stays as it is, except for the lists of numbers in ledgers: they become
 columns, which take a quarter of the space, and give back the same bytes.
 """
 
@@ -13,7 +14,7 @@ import math
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,8 @@ def put_numbers(text: bytes, floats: Float64, ints: Int64) -> bytes:
     return whole
 
 
-LEDGERS, POLICIES = "ledgers.npz", "policies.zip"
+BESIDE = ("study.json", "runs.json")
+"""Files beside a store that may be packed with it."""
 TEXTS = {"config.toml": "config", "progress.json": "progress", "ledger.jsonl": "ledger"}
 NUMBERS = {"floats": np.dtype("<f8"), "ints": np.dtype("<i8")}
 COLUMNS = ("phases", *(name + end for name in (*TEXTS.values(), *NUMBERS) for end in ("", "_end")))
@@ -110,13 +112,15 @@ BROKEN = (
 
 @dataclass(frozen=True)
 class Archive:
-    """What the two files of a store hold."""
+    """What the file holds."""
 
-    root: Path
+    path: Path
     phases: Mapping[str, int]
     """Hash → its place in the columns."""
     columns: Mapping[str, Array]
     policies: frozenset[str]
+    beside: frozenset[str]
+    """Which of `BESIDE` it has."""
 
     def has(self, name: str, part: str) -> bool:
         """Whether a phase has that file."""
@@ -125,7 +129,7 @@ class Archive:
     def read(self, name: str, part: str) -> bytes:
         """A file of a phase, as it was when it was packed."""
         if part == "theta.safetensors":
-            return read_policy(self.root / POLICIES, name)
+            return read_member(self.path, f"{name}.safetensors")
         text = self._slice(TEXTS[part], name).tobytes()
         if part != "ledger.jsonl":
             return text
@@ -135,44 +139,47 @@ class Archive:
                 raise ValueError(f"more numbers than fit into {LEDGER_LIMIT} bytes")
             return put_numbers(text, floats, ints)
         except ValueError as error:
-            raise EvergaitError(f"{self.root / LEDGERS}: phase {name} has {error}; it was damaged or edited") from error
+            raise EvergaitError(f"{self.path}: phase {name} has {error}; it was damaged or edited") from error
 
     def _slice(self, column: str, name: str) -> Array:
         place, ends = self.phases[name], self.columns[f"{column}_end"]
         return self.columns[column][ends[place - 1] if place else 0 : ends[place]]
 
 
+def archive_path(root: Path) -> Path:
+    """Where the archive of a store is."""
+    return root.parent / f"{root.name}.zip"
+
+
 def open_archive(root: Path) -> Archive | None:
-    """The archive of a store, if there is one; it is kept in memory until the files change."""
-    path = root / LEDGERS
+    """The archive of a store, if there is one; it is kept in memory until the file changes."""
+    path = archive_path(root)
     if not path.exists():
         return None
-    files = [file.lstat() for file in (path, root / POLICIES) if file.exists()]
-    return _open(root, tuple((state.st_ino, state.st_size, state.st_mtime_ns) for state in files))
+    state = path.lstat()
+    return _open(path, (state.st_ino, state.st_size, state.st_mtime_ns))
 
 
 @functools.lru_cache(2)
-def _open(root: Path, state: object) -> Archive:
-    path = root / LEDGERS
+def _open(path: Path, state: object) -> Archive:
     try:
         with _zip(path) as file:
-            if sorted(file.namelist()) != sorted(f"{name}.npy" for name in COLUMNS):
-                raise ValueError("it has other columns")
-            if sum(info.file_size for info in file.infolist()) > LIMIT:
-                raise ValueError(f"unpacked, it has more than {LIMIT} bytes")
+            sizes = {info.filename: info.file_size for info in file.infolist()}
+            others = sizes.keys() - {f"{name}.npy" for name in COLUMNS}
+            policies = frozenset(name.removesuffix(".safetensors") for name in others if name.endswith(".safetensors"))
+            beside = others & set(BESIDE)
+            if len(sizes) != len(file.infolist()) or len(sizes) != len(COLUMNS) + len(policies) + len(beside):
+                raise ValueError("it has other members")
+            if sum(sizes[f"{name}.npy"] for name in COLUMNS) > LIMIT:
+                raise ValueError(f"unpacked, its columns have more than {LIMIT} bytes")
             columns = {name: parse_column(_read(file, file.getinfo(f"{name}.npy"))) for name in COLUMNS}
         if len(columns["phases"]) > MOST_PHASES:
             raise ValueError(f"it has {len(columns['phases'])} phases; at most {MOST_PHASES} are taken")
         phases = {name.decode(): i for i, name in enumerate(columns["phases"].tolist())}
         _check(columns, phases)
-        policies: frozenset[str] = frozenset()
-        if (root / POLICIES).exists():
-            path = root / POLICIES
-            with _zip(path) as file:
-                policies = frozenset(name.removesuffix(".safetensors") for name in file.namelist())
     except BROKEN as error:
         raise EvergaitError(f"{path}: is not a whole archive of phases ({error})") from error
-    return Archive(root, phases, columns, policies)
+    return Archive(path, phases, columns, policies, frozenset(beside))
 
 
 def _zip(path: Path) -> zipfile.ZipFile:
@@ -223,20 +230,25 @@ def parse_column(content: bytes) -> Array:
     return column
 
 
-def read_policy(path: Path, name: str) -> bytes:
-    """One policy's file."""
+def read_member(path: Path, name: str, limit: int = LIMIT) -> bytes:
+    """One file of an archive: a policy, or what stood beside the store."""
     try:
         with _zip(path) as file:
-            info = file.getinfo(f"{name}.safetensors")
-            if info.file_size > LIMIT:
-                raise ValueError(f"the policy of {name} has {info.file_size} bytes; at most {LIMIT} are read")
+            info = file.getinfo(name)
+            if info.file_size > limit:
+                raise ValueError(f"it has {info.file_size} bytes; at most {limit} are read")
             return _read(file, info)
     except BROKEN as error:
-        raise EvergaitError(f"{path}: has no whole policy of phase {name} ({error})") from error
+        raise EvergaitError(f"{path}: has no whole {name} ({error})") from error
 
 
-def write_archive(root: Path, texts: Mapping[str, Mapping[str, bytes]], policies: Mapping[str, bytes]) -> None:
-    """Hash → its texts, and hash → its policy, as the two files of a store; the same content gives the same files."""
+def write_archive(
+    path: Path,
+    texts: Mapping[str, Mapping[str, bytes]],
+    policies: Mapping[str, bytes],
+    beside: Mapping[str, bytes],
+) -> None:
+    """Hash → its texts, hash → its policy, and files beside the store, as one file; equal content gives equal files."""
     pieces: dict[str, list[bytes]] = {name: [] for name in (*TEXTS.values(), *NUMBERS)}
     for parts in texts.values():
         skeleton, floats, ints = take_numbers(parts["ledger.jsonl"])
@@ -252,11 +264,11 @@ def write_archive(root: Path, texts: Mapping[str, Mapping[str, bytes]], policies
     n_bytes = sum(column.nbytes for column in columns.values())
     if n_bytes > LIMIT // 2:
         raise EvergaitError(
-            f"{root}: its ledgers have {n_bytes} bytes; at most {LIMIT // 2} are packed into one archive"
+            f"{path}: its ledgers have {n_bytes} bytes; at most {LIMIT // 2} are packed into one archive"
         )
-    if policies:
-        write_atomically(root / POLICIES, _zipped((f"{name}.safetensors", policies[name]) for name in sorted(policies)))
-    write_atomically(root / LEDGERS, _zipped((f"{name}.npy", _npy(columns[name])) for name in COLUMNS))
+    members = {f"{name}.npy": _npy(columns[name]) for name in COLUMNS}
+    members |= {f"{name}.safetensors": policies[name] for name in sorted(policies)}
+    write_atomically(path, _zipped({**members, **dict(sorted(beside.items()))}))
 
 
 def _npy(column: Array) -> bytes:
@@ -265,10 +277,10 @@ def _npy(column: Array) -> bytes:
     return stream.getvalue()
 
 
-def _zipped(members: Iterable[tuple[str, bytes]]) -> bytes:
+def _zipped(members: Mapping[str, bytes]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, allowZip64=False, compresslevel=9) as file:
-        for name, content in members:
+        for name, content in members.items():
             info = zipfile.ZipInfo(name)  # of 1980, so that the time of packing is no part of it
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             file.writestr(info, content)

@@ -1,20 +1,24 @@
 """Finished phases into an archive, and back into folders; nothing is removed before its copy is whole."""
 
+import contextlib
 from collections.abc import Collection
 from pathlib import Path
 
 from evergait.core.errors import EvergaitError
-from evergait.core.files import make_own_folder, remove_leftovers
-from evergait.store.archive import LEDGERS, POLICIES, TEXTS, open_archive, write_archive
+from evergait.core.files import JSON_LIMIT, make_own_folder, read_bytes, refuse_link, remove_leftovers, write_atomically
+from evergait.store.archive import BESIDE, TEXTS, archive_path, open_archive, read_member, write_archive
 from evergait.store.phases import PARTS, PhaseStore
 
 OWN_FILES = (*PARTS, "progress.json", "lock")
 
 
 def pack(root: Path, without_policy: Collection[str] = ()) -> int:
-    """Pack every finished phase of a store; those named keep no policy. Phases in training stay folders."""
-    store = PhaseStore(make_own_folder(root))
-    remove_leftovers(root, LEDGERS, POLICIES)
+    """Pack every finished phase of a store, and what its study says of them; those named keep no policy.
+
+    Phases in training stay folders.
+    """
+    store, path = PhaseStore(refuse_link(root)), archive_path(root)
+    remove_leftovers(path.parent, path.name)
     folders = [folder for name in store.names() if (folder := store.folder(name)).is_done()]
     texts, policies = {}, {}
     for folder in folders:
@@ -24,18 +28,32 @@ def pack(root: Path, without_policy: Collection[str] = ()) -> int:
             policies[folder.name] = folder.read("theta.safetensors")
     if not folders:
         raise EvergaitError(f"{root}: has no finished phase to pack")
-    write_archive(root, texts, policies)
-    if not policies:
-        (root / POLICIES).unlink(missing_ok=True)
+    beside = _beside(root)
+    write_archive(path, texts, policies, beside)
     written = open_archive(root)
     for folder in folders:
         if not written or any(
             written.read(folder.name, part) != content for part, content in texts[folder.name].items()
         ):
-            raise EvergaitError(f"{root / LEDGERS}: was not written as it should be; {folder.path} stays as it is")
+            raise EvergaitError(f"{path}: was not written as it should be; {folder.path} stays as it is")
         if folder.archive is None:
             _remove(folder.path)
+    for name in beside:
+        (root.parent / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # what is in training stays
+        root.rmdir()
     return len(folders)
+
+
+def _beside(root: Path) -> dict[str, bytes]:
+    """What stands beside a store and belongs to it: the file, or what was packed before."""
+    archive, found = open_archive(root), {}
+    for name in BESIDE:
+        if (root.parent / name).exists():
+            found[name] = read_bytes(root.parent / name, JSON_LIMIT)
+        elif archive and name in archive.beside:
+            found[name] = read_member(archive.path, name, JSON_LIMIT)
+    return found
 
 
 def _remove(path: Path) -> None:
@@ -49,12 +67,13 @@ def _remove(path: Path) -> None:
 
 def unpack(root: Path) -> int:
     """Make folders of all packed phases again, byte by byte as they were."""
-    archive = open_archive(make_own_folder(root))
+    archive = open_archive(refuse_link(root))
     if archive is None:
-        raise EvergaitError(f"{root}: has no {LEDGERS}; nothing is packed there")
-    store = PhaseStore(root)
+        raise EvergaitError(f"{archive_path(root)}: is not there; nothing is packed")
+    store = PhaseStore(make_own_folder(root))
     for name in archive.phases:
         store.folder(name).copy_to(root / name)
-    for file in (LEDGERS, POLICIES):
-        (root / file).unlink(missing_ok=True)
+    for name, content in _beside(root).items():
+        write_atomically(root.parent / name, content)
+    archive.path.unlink()
     return len(archive.phases)

@@ -45,7 +45,7 @@ from evergait.core.files import (
     write_json,
     write_tensors,
 )
-from evergait.store.archive import LEDGERS, Archive, open_archive
+from evergait.store.archive import Archive, open_archive
 from evergait.store.ledger import Ledger, parse_ledger
 
 PARTS = ("config.toml", "ledger.jsonl", "theta.safetensors")
@@ -67,7 +67,7 @@ class PhaseFolder:
 
     def _where(self, part: str) -> str:
         """What messages call a file."""
-        return f"{self.archive.root / LEDGERS}: {self.name}/{part}" if self.archive else str(self.path / part)
+        return f"{self.archive.path}: {self.name}/{part}" if self.archive else str(self.path / part)
 
     def _has(self, part: str) -> bool:
         return self.archive.has(self.name, part) if self.archive else (self.path / part).exists()

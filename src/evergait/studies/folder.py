@@ -3,6 +3,7 @@
 <out>/study.toml     the study at its scale
       study.json     its cells: condition, order, seed, config, hashes of the phases
       phases/        the store that all cells share
+      phases.zip     finished phases and study.json, once they are packed
       failures.json  reasons by hash; only if there are any
       running.json   how fast phases are being trained; only while they are
       lock           held while training
@@ -17,21 +18,24 @@ from evergait.config import Config, config_from_data
 from evergait.core.data import to_data
 from evergait.core.errors import EvergaitError
 from evergait.core.files import (
+    JSON_LIMIT,
     TOML_LIMIT,
     make_own_folder,
+    parse_object,
     parse_toml,
     read_bytes,
     read_json,
     write_atomically,
     write_json,
 )
+from evergait.store.archive import archive_path, read_member
 from evergait.store.phases import PhaseStore
 from evergait.studies.base import Study
 from evergait.studies.cells import Cell, study_cells
 from evergait.studies.results import Entry, Results, order_name
 from evergait.training.run import Run
 
-OWN_FILES = ("study.toml", "study.json", "phases", "lock")
+OWN_FILES = ("study.toml", "study.json", "phases", "phases.zip", "lock")
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,19 @@ def stored(cell: Cell) -> StoredCell:
 
 def is_study(path: Path) -> bool:
     """Whether a folder holds a study."""
-    return (path / "study.json").exists()
+    return (path / "study.json").exists() or (_archive(path).exists() and not (path / "run.json").exists())
+
+
+def _archive(path: Path) -> Path:
+    return archive_path(path / "phases")
+
+
+def read_description(path: Path) -> dict[str, Any]:
+    """What study.json says, be it a file or packed with the phases; the file is the newer one."""
+    if (path / "study.json").exists():
+        return read_json(path / "study.json")
+    packed = _archive(path)
+    return parse_object(read_member(packed, "study.json", JSON_LIMIT), f"{packed}: study.json")
 
 
 def read_cells(path: Path) -> tuple[dict[str, Any], list[StoredCell]]:
@@ -76,7 +92,7 @@ def read_cells(path: Path) -> tuple[dict[str, Any], list[StoredCell]]:
         raise EvergaitError(
             f"{path}: is not a study's folder (it has no study.json); `evergait study run --out` makes one"
         )
-    data = read_json(path / "study.json")
+    data = read_description(path)
     try:
         cells = [
             StoredCell(

@@ -16,7 +16,6 @@ from evergait.core.errors import EvergaitError
 from evergait.core.files import (
     make_own_folder,
     read_bytes,
-    read_json,
     read_tensors,
     sha256,
     write_atomically,
@@ -24,7 +23,7 @@ from evergait.core.files import (
     write_tensors,
 )
 from evergait.store.phases import PARTS, PhaseFolder, PhaseStore
-from evergait.studies.folder import read_cells
+from evergait.studies.folder import read_cells, read_description
 from evergait.training.phases import Phase, plan_phases
 
 VERSIONS = ("algorithm", "libm", "mujoco", "parent", "plugins", "versions")
@@ -34,7 +33,7 @@ VERSIONS = ("algorithm", "libm", "mujoco", "parent", "plugins", "versions")
 def rename_study(old: Path, new: Path) -> dict[str, str]:
     """Copy a study's phases under the names that its configs plan now; old name → new name."""
     _, cells = read_cells(old)
-    data, store, names = read_json(old / "study.json"), PhaseStore(old / "phases"), {}
+    data, store, names = read_description(old), PhaseStore(old / "phases"), {}
     if new.exists():
         raise EvergaitError(f"{new}: is there already; choose another folder")
     new.mkdir(parents=True)

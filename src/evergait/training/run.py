@@ -49,7 +49,7 @@ from evergait.training.phases import PhaseTrainer, outdated, plan_phases
 from evergait.training.state import State
 from evergait.workers import LocalWorkers, Workers
 
-OWN_FILES = ("config.toml", "run.json", "phases", "lock")
+OWN_FILES = ("config.toml", "run.json", "phases", "phases.zip", "lock")
 
 
 @dataclass(frozen=True)

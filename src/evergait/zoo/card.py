@@ -1,12 +1,41 @@
-"""A model card: what a policy is, what it returns, how to use it. Its head is data for the Hugging Face hub."""
+"""A run as it is shared, with a model card: what a policy is, what it returns, how to use it.
+
+The card's head is data for the Hugging Face hub.
+"""
 
 import json
 import math
+from pathlib import Path
+from statistics import fmean
 
+from evergait.core.errors import EvergaitError
+from evergait.core.files import sha256, write_atomically, write_json
 from evergait.core.versions import in_words
+from evergait.policy.layout import export_policy
 from evergait.tasks.base import short
 from evergait.training.run import Run
-from evergait.zoo.catalogue import final_returns
+
+
+def share(run: Run, folder: Path, name: str) -> None:
+    """A run's folder with its own phases only, with its card and the policy as one file."""
+    if not run.is_done:
+        raise EvergaitError(f"{run.path}: is not trained to its end; run the same `train` command again first")
+    folder.mkdir(parents=True, exist_ok=True)
+    config = run.config.to_toml().encode()
+    write_atomically(folder / "config.toml", config)
+    names = [phase.name for phase in run.phases]
+    write_json(folder / "run.json", {"phases": names, "store": "phases", "config": sha256(config)})
+    for phase in run.phases:
+        phase.copy_to(folder / "phases" / phase.name)
+    state = run.state()
+    export_policy(folder / "policy.safetensors", run.policy, state.theta, state.statistics)
+    write_atomically(folder / "README.md", card(run, name).encode())
+
+
+def final_returns(run: Run) -> dict[str, float]:
+    """Mean return on each task at the end of a run."""
+    last = run.ledger.records[-1]
+    return {task: fmean(returns) for task, returns in last.returns.items()}
 
 
 def card(run: Run, name: str) -> str:

@@ -1,18 +1,20 @@
-"""What ships: folders of runs in `policies/`, and one robot each in `pretrained/`."""
+"""What ships: runs on streams of tasks, and robots that have learnt one task well; all phases in one archive."""
 
 import importlib.resources
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
+from typing import Any
 
 from evergait.config import config_from_data
 from evergait.core.errors import EvergaitError, nearest
-from evergait.core.files import read_json
+from evergait.core.files import JSON_LIMIT, parse_object
+from evergait.store.archive import archive_path, read_member
 from evergait.store.phases import PhaseStore
 from evergait.training.run import Run
+from evergait.zoo.card import final_returns, share
 
-POLICIES = Path(str(importlib.resources.files("evergait"))) / "zoo" / "policies"
-PRETRAINED = POLICIES.parent / "pretrained"
+SHIPPED = Path(str(importlib.resources.files("evergait"))) / "zoo" / "runs"
+"""The store; runs.zip beside it has its phases, and runs.json: name → hashes of the phases, config."""
 ROBOTS = {"hopper": "Hopper-v5", "swimmer": "Swimmer-v5", "walker": "Walker2d-v5", "cheetah": "HalfCheetah-v5"}
 """Names of what `pretrained` has, and the task that each has learnt."""
 
@@ -22,12 +24,14 @@ class Entry:
     """A trained policy."""
 
     name: str
-    path: Path
 
     @property
     def run(self) -> Run:
         """What it was trained by, and what came out."""
-        return Run.load(self.path)
+        described = shipped_runs()[self.name]
+        store = PhaseStore(SHIPPED)
+        phases = tuple(map(store.folder, described["phases"]))
+        return Run(SHIPPED, config_from_data(described["config"], f"zoo {self.name}"), phases)
 
     @property
     def returns(self) -> dict[str, float]:
@@ -35,15 +39,15 @@ class Entry:
         return final_returns(self.run)
 
 
-def final_returns(run: Run) -> dict[str, float]:
-    """Mean return on each task at the end of a run."""
-    last = run.ledger.records[-1]
-    return {task: fmean(returns) for task, returns in last.returns.items()}
+def shipped_runs() -> dict[str, Any]:
+    """Name → what runs.json says of a run."""
+    path = archive_path(SHIPPED)
+    return parse_object(read_member(path, "runs.json", JSON_LIMIT), f"{path}: runs.json")
 
 
 def catalogue() -> dict[str, Entry]:
-    """Name → what ships."""
-    return {path.name: Entry(path.name, path) for path in sorted(POLICIES.iterdir()) if (path / "run.json").exists()}
+    """Name → what ships, but for the robots of `pretrained`."""
+    return {name: Entry(name) for name in shipped_runs() if name not in ROBOTS}
 
 
 def pretrained(name: str) -> Run:
@@ -54,9 +58,7 @@ def pretrained(name: str) -> Run:
     """
     if name not in ROBOTS:
         raise EvergaitError(f"pretrained: there is no robot {name!r}{nearest(name, ROBOTS)}")
-    described = read_json(PRETRAINED / "runs.json")[name]
-    phase = PhaseStore(PRETRAINED).folder(described["phase"])
-    return Run(PRETRAINED, config_from_data(described["config"], f"pretrained {name}"), (phase,))
+    return Entry(name).run
 
 
 def get(name: str, out: Path) -> Run:
@@ -64,17 +66,12 @@ def get(name: str, out: Path) -> Run:
     known = catalogue()
     if name not in known:
         raise EvergaitError(f"zoo: there is no policy {name!r}{nearest(name, known)}; owner/name is one on the hub")
-    copy(known[name].path, out)
+    require_new(out)
+    share(known[name].run, out, name)
     return Run.load(out)
 
 
-def copy(source: Path, out: Path) -> None:
-    """All files of a run, as files; nothing that is there is written over."""
+def require_new(out: Path) -> None:
+    """Nothing that is there is written over."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise EvergaitError(f"out: {out} is there already; choose a folder that is not")
-    for path in sorted(source.rglob("*")):
-        inside = path.relative_to(source)
-        if path.is_file() and not path.is_symlink() and not any(part.startswith(".") for part in inside.parts):
-            target = out / inside
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(path.read_bytes())

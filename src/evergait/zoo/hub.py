@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from evergait.core.errors import EvergaitError
-from evergait.core.files import read_bytes, read_json, sha256, write_atomically, write_json
-from evergait.policy.layout import export_policy
+from evergait.core.files import read_json
 from evergait.training.run import Run
-from evergait.zoo.card import card
-from evergait.zoo.catalogue import copy
+from evergait.zoo.card import share
+from evergait.zoo.catalogue import require_new
 
 FILES = ("README.md", "config.toml", "run.json", "policy.safetensors", "phases/*/*")
 """What a policy consists of; nothing else is asked for."""
@@ -33,34 +32,29 @@ def download(name: str, out: Path, revision: str = "main") -> Run:
             raise EvergaitError(f"zoo: {name} lacks phases of its run")
         for stage in range(len(run.phases)):
             run.state(stage)  # says what is damaged
-        copy(Path(folder), out)
+        _copy(path, out)
     return Run.load(out)
 
 
 def upload(run: Run, name: str, private: bool = False) -> str:
     """Make or renew owner/name from a run; its address."""
     with tempfile.TemporaryDirectory() as folder:
-        pack(run, Path(folder), name)
+        share(run, Path(folder), name)
         with _hub(name) as hub:
             hub.create_repo(name, private=private, exist_ok=True)
             hub.upload_folder(repo_id=name, folder_path=folder, commit_message="A policy trained by evergait")
             return f"{hub.endpoint}/{name}"
 
 
-def pack(run: Run, folder: Path, name: str) -> None:
-    """A run as it is shared: its own phases only, with its card and the policy as one file."""
-    if not run.is_done:
-        raise EvergaitError(f"{run.path}: is not trained to its end; run the same `train` command again first")
-    folder.mkdir(parents=True, exist_ok=True)
-    config = read_bytes(run.path / "config.toml")
-    write_atomically(folder / "config.toml", config)
-    names = [phase.name for phase in run.phases]
-    write_json(folder / "run.json", {"phases": names, "store": "phases", "config": sha256(config)})
-    for phase in run.phases:
-        phase.copy_to(folder / "phases" / phase.name)
-    state = run.state()
-    export_policy(folder / "policy.safetensors", run.policy, state.theta, state.statistics)
-    write_atomically(folder / "README.md", card(run, name).encode())
+def _copy(source: Path, out: Path) -> None:
+    """All files of a run, as files."""
+    require_new(out)
+    for path in sorted(source.rglob("*")):
+        inside = path.relative_to(source)
+        if path.is_file() and not path.is_symlink() and not any(part.startswith(".") for part in inside.parts):
+            target = out / inside
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
 
 
 @contextmanager
