@@ -31,7 +31,7 @@ from evergait import preset, train  # noqa: E402
 from evergait.config import Evaluation  # noqa: E402
 from evergait.engines.mujoco.engine import MujocoEngine  # noqa: E402
 from evergait.engines.planar import engine as planar  # noqa: E402
-from evergait.figures.style import OKABE_ITO  # noqa: E402
+from evergait.figures.drawing import OKABE_ITO  # noqa: E402
 from evergait.tasks import Task  # noqa: E402
 from evergait.workers.bench import generation, measure  # noqa: E402
 

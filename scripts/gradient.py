@@ -21,7 +21,7 @@ from pages import DOCS, fill_in, markdown, with_interval  # noqa: E402
 from evergait.analysis.groups import Values, table_of  # noqa: E402
 from evergait.core.arrays import Float64  # noqa: E402
 from evergait.core.table import Table, Value  # noqa: E402
-from evergait.figures.style import OKABE_ITO, SETTINGS, Picture, panels, task_colours  # noqa: E402
+from evergait.figures.drawing import OKABE_ITO, SETTINGS, Picture, panels, task_colours  # noqa: E402
 from evergait.scores.stats import CONFIDENCE, t_quantile  # noqa: E402
 from evergait.tasks.base import short  # noqa: E402
 

@@ -26,7 +26,7 @@ from evergait.analysis.study import Analysis  # noqa: E402
 from evergait.analysis.transfer import series  # noqa: E402
 from evergait.core.arrays import Float64  # noqa: E402
 from evergait.core.table import Table, Value  # noqa: E402
-from evergait.figures.style import OKABE_ITO, SETTINGS, Picture, panels  # noqa: E402
+from evergait.figures.drawing import OKABE_ITO, SETTINGS, Picture, panels  # noqa: E402
 from evergait.paper.study import analyse  # noqa: E402
 from evergait.policy import PolicyConfig  # noqa: E402
 from evergait.scores.metrics import Metrics  # noqa: E402

@@ -30,12 +30,20 @@ from evergait.analysis.transfer import panel  # noqa: E402
 from evergait.cli import main as evergait  # noqa: E402
 from evergait.config import Evaluation  # noqa: E402
 from evergait.core.table import Table, Value  # noqa: E402
-from evergait.figures.drawing import draw_panel  # noqa: E402
-from evergait.figures.style import SETTINGS, Picture, legend_below, panels  # noqa: E402
+from evergait.figures.drawing import (  # noqa: E402
+    SETTINGS,
+    Picture,
+    draw_panel,
+    legend_below,
+    panels,
+)
 from evergait.paper.claims import claims_table  # noqa: E402
-from evergait.paper.numbers import SINGLE_TASK  # noqa: E402
-from evergait.paper.ranges import distance as distance_to  # noqa: E402
-from evergait.paper.ranges import published, worst_share  # noqa: E402
+from evergait.paper.numbers import (  # noqa: E402
+    SINGLE_TASK,
+    published,
+    worst_share,
+)
+from evergait.paper.numbers import distance as distance_to  # noqa: E402
 from evergait.paper.study import analyse, hat_scale  # noqa: E402
 from evergait.scores.metrics import Metrics  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402

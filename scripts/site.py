@@ -20,8 +20,7 @@ import evergait
 from evergait.analysis.study import Analysis
 from evergait.analysis.transfer import panel, series
 from evergait.cli import main as cli
-from evergait.figures.drawing import draw_switches
-from evergait.figures.style import Picture, legend_below, panels, task_colours
+from evergait.figures.drawing import Picture, draw_switches, legend_below, panels, task_colours
 from evergait.paper.study import analyse
 from evergait.studies.folder import load_results
 from evergait.tasks.base import short

@@ -15,7 +15,7 @@ from evergait import _native
 from evergait.core.errors import EvergaitError
 from evergait.core.random import PERTURBATION, Noise
 from evergait.engines.planar.engine import Flight, PlanarEngine, step, step_model, supports
-from evergait.engines.planar.fields import flatten
+from evergait.engines.planar.model import flatten
 from evergait.engines.planar.robot import compile_robot
 from evergait.policy import ActiveLayer, Candidates, Network
 from evergait.tasks import parse_task

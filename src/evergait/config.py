@@ -1,5 +1,6 @@
 """The settings of a run: one frozen dataclass, written as TOML, set by flags, checked once."""
 
+import functools
 import importlib.resources
 import tomllib
 from collections.abc import Mapping
@@ -7,10 +8,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from evergait.core.data import added, from_data, require, to_data, to_toml
+from evergait.core.data import (
+    MOST_ROWS,
+    MOST_TASKS,
+    NUMBER_BYTES,
+    added,
+    check_finite,
+    from_data,
+    require,
+    to_data,
+    to_toml,
+    within,
+)
 from evergait.core.errors import EvergaitError, nearest
 from evergait.core.files import JSON_LIMIT, LEDGER_LIMIT, LIMIT, read_toml
-from evergait.core.limits import MOST_ROWS, MOST_TASKS, NUMBER_BYTES, check_finite, within
 from evergait.core.plugins import import_trusted, plugin_of
 from evergait.core.plugins import trust as trust_module
 from evergait.engines import ENGINES, engine_name
@@ -20,7 +31,6 @@ from evergait.policy import Policy, PolicyConfig
 from evergait.tasks import Task, is_registered, parse_stream, parse_task, spaces, trust
 
 FORMAT = 1
-PRESETS = importlib.resources.files("evergait") / "presets"
 
 
 @dataclass(frozen=True)
@@ -261,12 +271,18 @@ def named_plugins(data: Mapping[str, Any]) -> list[str]:
     return [str(module) for module in named] if isinstance(named, list) else []
 
 
+@functools.cache
+def presets() -> dict[str, Any]:
+    """Name → the settings that presets.toml has under it."""
+    return tomllib.loads((importlib.resources.files("evergait") / "presets.toml").read_text())
+
+
 def preset(name: str) -> Config:
     """A config that ships with the package."""
-    known = sorted(file.name.removesuffix(".toml") for file in PRESETS.iterdir() if file.name.endswith(".toml"))
+    known = presets()
     if name not in known:
-        raise EvergaitError(f"preset: there is no preset {name!r}{nearest(name, known)}")
-    return config_from_data(tomllib.loads((PRESETS / f"{name}.toml").read_text()), name)
+        raise EvergaitError(f"preset: there is no preset {name!r}{nearest(name, sorted(known))}")
+    return config_from_data(known[name], name)
 
 
 def config_from_data(data: Mapping[str, Any], where: str, base: Config | None = None) -> Config:

@@ -9,7 +9,7 @@ import pytest
 from evergait.live.page import ENGINE, WORKER, assets, packed_module
 from evergait.report.html import ASSETS
 
-SCRIPTS = (*ENGINE, "digest.js", "crew.js", "trainer.js", "unpack.js")
+SCRIPTS = (*ENGINE, "trainer.js", "unpack.js")
 START = """
 globalThis.opened = unpackModule(packed).then(async (module) => [module, await Engine.open(module)]);
 globalThis.call = async (name, argument) => {

@@ -1,6 +1,7 @@
 """The shell offers what there is, after one command."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evergait.commands.completion import bash, fish, install, offered_flags, offered_values
+from evergait.commands.completion import bash, fish, install, offered_flags, offered_values, printed
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,10 @@ def test_commands_flags_and_values(script: str) -> None:
     assert offered(script, "evergait", "train", "--stream", "Hop") == ["Hopper-v5"]
     assert offered(script, "evergait", "train", "--preset", "q") == ["quick"]
     assert offered(script, "evergait", "study", "s") == ["status"]
+    parts = re.search(r"\{([\w,]+)\}", printed(["study", "--help"]))
+    assert parts
+    assert offered(script, "evergait", "study", "") == parts[1].split(",")
+    assert "--policies" in offered(script, "evergait", "study", "pack", "--p")
     assert "--conditions" in offered(script, "evergait", "study", "run", "--c")
     assert offered(script, "evergait", "show", "") == []  # then the shell offers files
     assert offered(script, "evergait", "eval", "--task", "Ant") == ["Ant-v5"]

@@ -17,7 +17,7 @@ from evergait.core.errors import EvergaitError
 from evergait.engines import Episodes, Limits
 from evergait.engines.gymnasium.engine import GymnasiumEngine
 from evergait.tasks import Task, parse_task
-from evergait.tasks.channel import Channel
+from evergait.tasks.process import Channel
 
 Make = Callable[..., Episodes]
 HERE = Path(__file__).parent.parent / "support"
@@ -170,7 +170,7 @@ def test_a_message_of_any_length_arrives(n: int) -> None:
 def test_a_process_with_many_open_files_has_channels_too() -> None:
     code = """
 import os, resource
-from evergait.tasks.channel import Channel
+from evergait.tasks.process import Channel
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2000)), hard))
 while os.dup(0) < 1100: pass

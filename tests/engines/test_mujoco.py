@@ -16,8 +16,8 @@ from evergait.engines.mujoco.library import library
 from evergait.engines.mujoco.simulation import Simulation
 from evergait.engines.mujoco.tasks import RULES
 from evergait.tasks import Task, make, parse_task
+from evergait.tasks.base import apply_to_environment
 from evergait.tasks.quiet import quiet
-from evergait.tasks.variants import apply_to_environment
 
 
 def bits(x: object) -> np.ndarray:

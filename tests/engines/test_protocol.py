@@ -14,7 +14,7 @@ from evergait.engines.gymnasium.episode import pack, perceived
 from evergait.engines.mujoco.engine import MujocoEngine
 from evergait.policy.network import act, to_action
 from evergait.tasks import Task, make, parse_task
-from evergait.tasks.variants import apply_to_environment
+from evergait.tasks.base import apply_to_environment
 
 Make = Callable[..., Episodes]
 

@@ -11,8 +11,16 @@ from evergait.analysis.groups import Values
 from evergait.core.arrays import Float64
 from evergait.figures.drawing import ranges_figures
 from evergait.paper.claims import Claim, Rule, at_least, at_most, claims_table, study_claims, within
-from evergait.paper.numbers import MULTI_TASK, SINGLE_TASK, paper_extrema
-from evergait.paper.ranges import distance, published, ranges_table, study_ranges, worst_share
+from evergait.paper.numbers import (
+    MULTI_TASK,
+    SINGLE_TASK,
+    distance,
+    paper_extrema,
+    published,
+    ranges_table,
+    study_ranges,
+    worst_share,
+)
 from evergait.paper.roles import find_roles, reference_condition
 from evergait.paper.study import all_tables, analyse, hat_scale
 from evergait.scores.metrics import Metrics

@@ -96,9 +96,7 @@ def test_data_files_ship() -> None:
     for name in (
         "py.typed",
         "_native.pyi",
-        "presets/paper.toml",
-        "presets/quick.toml",
-        "presets/tuned.toml",
+        "presets.toml",
         "paper/max_min_returns.csv",
     ):
         assert (files / name).is_file()

@@ -17,9 +17,9 @@ from synthetic import write_study
 
 from evergait.commands.doctor import PHASE_MEMORY
 from evergait.config import Config, Evaluation
+from evergait.core.data import MOST_CELLS
 from evergait.core.errors import EvergaitError
 from evergait.core.files import LEDGER_LIMIT, LIMIT, read_json, sha256, write_json, write_tensors
-from evergait.core.limits import MOST_CELLS
 from evergait.policy import PolicyConfig
 from evergait.studies.base import parse_study
 from evergait.training.run import Run

@@ -13,8 +13,8 @@ from evergait.engines.gymnasium.episode import pack, perceived
 from evergait.policy import Network, Policy, PolicyConfig
 from evergait.policy.network import act, to_action
 from evergait.tasks import Task, make, parse_task
+from evergait.tasks.base import apply_to_environment
 from evergait.tasks.quiet import quiet
-from evergait.tasks.variants import apply_to_environment
 
 
 def replay_in_gymnasium(network: Network, theta: Float32, task: Task, seed: int) -> tuple[float, int]:

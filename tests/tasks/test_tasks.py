@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from evergait.core.errors import EvergaitError
 from evergait.engines.mujoco.engine import MujocoEngine
 from evergait.tasks import PAPER_ORDERS, STREAMS, Task, Variant, make, parse_stream, parse_task, spaces
-from evergait.tasks.variants import apply_to_environment, apply_to_model
+from evergait.tasks.base import apply_to_environment, apply_to_model
 
 factors = st.floats(0.01, 100)
 

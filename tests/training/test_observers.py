@@ -15,8 +15,7 @@ import evergait as eg
 from evergait.cli import main
 from evergait.store.ledger import Record, parse_ledger
 from evergait.training.logs import make_log
-from evergait.training.notebook import NotebookProgress, in_notebook
-from evergait.training.observer import Diagnostics, Position
+from evergait.training.observer import Diagnostics, NotebookProgress, Position, in_notebook
 from evergait.workers import LocalWorkers
 
 

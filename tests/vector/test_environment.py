@@ -17,7 +17,7 @@ from evergait.engines.mujoco.tasks import RULES
 from evergait.policy.network import Acting
 from evergait.tasks import VARIANTS
 from evergait.vector import Variant, VectorEnvironment, make
-from evergait.vector.generators import Generators, normal_table
+from evergait.vector.robots import Generators, normal_table
 
 
 def play(env: VectorEnvironment, n_steps: int, seed: int | None = 5) -> list[Array]:

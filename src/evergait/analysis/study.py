@@ -1,15 +1,30 @@
-"""A study, analysed: the one object that the page, figures, tables and commands draw from."""
+"""A study, analysed: the one object that the page, figures, tables and commands draw from, and its scale.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+R* is played out over more episodes than a ledger has, for a best evaluation of ten episodes, picked among a hundred,
+is a lucky one. references.json in the study's folder has, by phase, the mean return of its final policy over 50
+episodes; a phase's name says all that decides it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Protocol
 
 from evergait.analysis.groups import Group, Measure, Values, group_entries, table_of, without_unfinished
 from evergait.config import Config
+from evergait.core.errors import EvergaitError
+from evergait.core.files import read_json, write_json
+from evergait.engines import engine_name
+from evergait.methods import Naive
 from evergait.scores.metrics import Metrics
-from evergait.scores.scale import Scale
+from evergait.scores.scale import Scale, Source, scale_of
+from evergait.store.ledger import Ledger
 from evergait.studies.results import Entry, Results
+from evergait.tasks import parse_task
+from evergait.training.evaluate import Evaluator
+from evergait.training.run import default_threads
+from evergait.workers import LocalWorkers
 
 
 class Published(Protocol):
@@ -97,3 +112,103 @@ class Analysis:
     def orders(self, condition: str) -> list[str]:
         """The orders on which a condition has finished runs."""
         return list(dict.fromkeys(entry.order for entry in self.finished(condition)))
+
+
+FILE = "references.json"
+FORMAT = 1
+FINAL_EPISODES = 50
+
+
+def measured_references(path: Path) -> Mapping[str, float]:
+    """Phase → mean return of its final policy on the task that it learnt; empty if nothing was measured."""
+    if not (path / FILE).exists():
+        return {}
+    data = read_json(path / FILE)
+    if (data.get("format"), data.get("episodes")) != (FORMAT, FINAL_EPISODES):
+        return {}
+    returns = data.get("returns")
+    if not isinstance(returns, dict) or not all(isinstance(value, float) for value in returns.values()):
+        raise EvergaitError(f"{path / FILE}: `returns` must be a table of numbers; it was damaged or edited")
+    return returns
+
+
+def measure_references(results: Results, threads: int | None = None) -> None:
+    """Play what is missing, wherever a phase has learnt one task alone and its policy was kept."""
+    found = dict(measured_references(results.path))
+    first: dict[str, Entry] = {}
+    for entry in results.entries:
+        phase, ledger = entry.run.phases[0], entry.run.ledgers[0]
+        if len(ledger.learning) == 1 and phase.has_policy and phase.name not in found:
+            first.setdefault(phase.name, entry)
+    if not first:
+        return
+    workers = LocalWorkers(threads or default_threads())
+    try:
+        for name, entry in first.items():
+            found[name] = _play(entry, workers)
+    finally:
+        workers.close()
+    write_json(results.path / FILE, {"format": FORMAT, "episodes": FINAL_EPISODES, "returns": found})
+
+
+def _play(entry: Entry, workers: LocalWorkers) -> float:
+    run, state = entry.run, entry.run.state(0)
+    task = parse_task(run.ledgers[0].learning[0])
+    many = replace(run.config.evaluation, episodes=FINAL_EPISODES)
+    engines = {task: engine_name(run.config.engine, task)}
+    returns, _ = Evaluator(run.policy, engines, workers, many, run.config.seed).measure(
+        state.theta, state.statistics, (task,)
+    )
+    return float(returns[task.name].mean())
+
+
+NAIVE = Naive()
+
+
+def analyse_by_score(results: Results, references: Mapping[str, float]) -> Analysis:
+    """One scale for every condition: a score means the same in every row."""
+    if not results.entries:
+        return Analysis(results, {})
+    ledgers = [ledger for entry in results.entries for ledger in entry.run.ledgers]
+    singles = [entry for entry in results.entries if entry.condition == "single"]
+    own = single_task_source(results, settings(singles[0].run.config)) if singles else None
+    scale = scale_of(ledgers, references, own)
+    return Analysis(results, dict.fromkeys((entry.condition for entry in results.entries), scale))
+
+
+def settings(config: Config) -> Config:
+    """What two runs have in common if their first phases are the same training: all but stream, seed and method."""
+    return replace(config, stream=(), tasks=(), seed=0, method=NAIVE)
+
+
+def single_task_phases(results: Results, shared: Config) -> dict[str, dict[int, tuple[str, Ledger]]]:
+    """Task → seed → name and ledger of the phase that learnt it alone; a stream's first phase is one."""
+    found: dict[str, dict[int, tuple[str, Ledger]]] = {}
+    for entry in sorted(results.entries, key=lambda entry: entry.condition != "single"):
+        first = entry.run.ledgers[0]
+        if len(first.learning) == 1 and settings(entry.run.config) == shared:
+            phase = entry.run.phases[0].name if entry.run.phases else ""
+            found.setdefault(first.learning[0], {}).setdefault(entry.seed, (phase, first))
+    return found
+
+
+def single_task_source(results: Results, shared: Config) -> Source:
+    """R* of every task: the best of all seeds' final policies, over 50 episodes each where those were played."""
+    phases = single_task_phases(results, shared)
+    played = measured_references(results.path)
+    names = [name for by_seed in phases.values() for name, _ in by_seed.values()]
+    if names and all(name in played for name in names):
+        best = {task: max(played[name] for name, _ in by_seed.values()) for task, by_seed in phases.items()}
+        how = f"{FINAL_EPISODES} episodes each"
+    else:
+        best = {
+            task: max(ledger.records[-1].mean(task) for _, ledger in by_seed.values())
+            for task, by_seed in phases.items()
+        }
+        how = "their last evaluation"
+    return f"{_seeds(phases.values())} single-task phases of this study ({how})", best
+
+
+def _seeds(phases: Iterable[Mapping[int, object]]) -> str:
+    n_seeds = max((len(by_seed) for by_seed in phases), default=1)
+    return f"the best of {n_seeds} seeds' final policies in" if n_seeds > 1 else "the final policies of"

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evergait.analysis.ranking import standings
-from evergait.analysis.scales import settings, single_task_phases
-from evergait.analysis.study import Analysis
+from evergait.analysis.study import Analysis, settings, single_task_phases
 from evergait.core.table import Table, Value, file_name
 from evergait.methods import Multitask
 from evergait.scores.metrics import Metrics

@@ -4,7 +4,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from evergait.commands.base import errors, print_json, print_table
-from evergait.core.limits import MOST_ROWS, within
+from evergait.core.data import MOST_ROWS, within
 from evergait.tasks import parse_task
 from evergait.training.run import check_threads
 from evergait.workers.bench import measure

@@ -14,7 +14,7 @@ import gymnasium
 import tyro
 
 from evergait.commands.base import console
-from evergait.config import PRESETS
+from evergait.config import presets
 from evergait.core.files import write_atomically
 from evergait.engines import available
 from evergait.es import Optimizer
@@ -22,7 +22,7 @@ from evergait.methods import Method
 from evergait.workers import WorkersChoice
 
 Shell = Literal["bash", "zsh", "fish"]
-STUDY = ("run", "plan", "status")
+STUDY = ("run", "plan", "status", "pack", "unpack")
 HELP = {"train": "--help-all"}
 """How a command is asked for all of its flags, if its help is short."""
 STARTS = {"bash": ".bashrc", "zsh": ".zshrc"}
@@ -93,9 +93,7 @@ def offered_values() -> dict[str, list[str]]:
     """Flag → values that are known beforehand."""
     tasks = sorted(s.id for s in gymnasium.registry.values() if "mujoco" in str(s.entry_point) and s.version == 5)
     return {
-        "--preset": sorted(
-            file.name.removesuffix(".toml") for file in PRESETS.iterdir() if file.name.endswith(".toml")
-        ),
+        "--preset": sorted(presets()),
         "--method": sorted(Method.members),
         "--optimizer": sorted(Optimizer.members),
         "--workers": sorted(WorkersChoice.members),

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 
 from evergait import _native
 from evergait.commands.base import print_json, print_table
-from evergait.core.limits import MOST_THREADS, within
+from evergait.core.data import MOST_THREADS, within
 from evergait.training.run import default_threads
 
 PHASE_MEMORY = 256 * 2**20

@@ -10,8 +10,7 @@ from evergait.commands.base import print_json, print_table
 from evergait.commands.flags import Which, select_run
 from evergait.config import Evaluation
 from evergait.core.arrays import Float32
-from evergait.core.data import require
-from evergait.core.limits import within
+from evergait.core.data import require, within
 from evergait.engines import engine_name
 from evergait.tasks import Task, parse_task
 from evergait.training.evaluate import Evaluator, as_recorded

@@ -7,9 +7,8 @@ from pathlib import Path
 import tyro
 
 from evergait.commands.base import console, errors, print_json, print_table
-from evergait.core.data import require
+from evergait.core.data import require, within
 from evergait.core.errors import EvergaitError
-from evergait.core.limits import within
 from evergait.core.signals import stop_at_safe_points
 from evergait.studies.folder import is_study, load_results
 from evergait.studies.results import phase_label

@@ -12,15 +12,15 @@ import rich.table
 import tyro
 from rich.text import Text
 
-from evergait.analysis.scales import measure_references
+from evergait.analysis.study import measure_references
 from evergait.commands.base import console, errors, first_flags, parse_flags
 from evergait.commands.flags import WorkersKind
 from evergait.commands.packing import StudyPack, StudyUnpack
 from evergait.commands.show import print_study
 from evergait.core.console import Screen
+from evergait.core.data import MOST_THREADS, within
 from evergait.core.errors import EvergaitError
 from evergait.core.files import locked, remove_leftovers
-from evergait.core.limits import MOST_THREADS, within
 from evergait.core.signals import Stop, interruptible, stop_at_safe_points
 from evergait.core.terminal import inert
 from evergait.paper.study import analyse

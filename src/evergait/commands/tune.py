@@ -11,7 +11,7 @@ import tyro
 
 from evergait.commands.base import console, errors
 from evergait.core.console import Screen
-from evergait.core.limits import MOST_TRIALS, within
+from evergait.core.data import MOST_TRIALS, within
 from evergait.core.signals import Stop
 from evergait.scores.scale import ScoreOptions
 from evergait.studies.base import read_study

@@ -12,9 +12,8 @@ from evergait.commands.base import console, errors, print_json, print_table
 from evergait.commands.flags import Which
 from evergait.commands.reproduce import print_retrained, retrained_row
 from evergait.core.arrays import Float64
-from evergait.core.data import require
+from evergait.core.data import require, within
 from evergait.core.errors import EvergaitError
-from evergait.core.limits import within
 from evergait.core.signals import stop_at_safe_points
 from evergait.engines import engine_name
 from evergait.studies.folder import load_results

@@ -9,6 +9,8 @@ from evergait.analysis.study import Analysis
 from evergait.core.files import make_own_folder, write_atomically
 from evergait.core.signals import interruptible
 from evergait.figures.drawing import (
+    SETTINGS,
+    Picture,
     baselines_figure,
     budget_interference_figure,
     curve_figures,
@@ -18,7 +20,6 @@ from evergait.figures.drawing import (
     ranges_figures,
     side_by_side,
 )
-from evergait.figures.style import SETTINGS, Picture
 from evergait.paper.roles import budget_orders, find_roles
 from evergait.paper.study import all_tables
 

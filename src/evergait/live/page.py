@@ -14,8 +14,8 @@ FILES = importlib.resources.files("evergait") / "live"
 SHARED = ("core.js", "gait.js", "forward.js")
 """Of the report: small helpers, the theme, drawing on a canvas, and films of that."""
 ENGINE = ("engine.js", "es.js")
-STAGE = (*ENGINE, "trainer.js", "unpack.js", "stage.js", "lines.js")
-LAB_SCRIPTS = (*STAGE, "digest.js", "crew.js", "lab.js", "training.js")
+STAGE = (*ENGINE, "trainer.js", "unpack.js", "stage.js")
+LAB_SCRIPTS = (*STAGE, "lab.js", "training.js")
 WORKER = (*ENGINE, "worker.js")
 WATCH_SCRIPTS = (*STAGE, "watch.js")
 START = 'document.documentElement.classList.add("scripted");\nstartTheme();\n'

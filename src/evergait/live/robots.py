@@ -11,8 +11,7 @@ from evergait.core.arrays import Array
 from evergait.engines.planar.model import Frame
 from evergait.engines.planar.robot import Robot as Compiled
 from evergait.engines.planar.robot import compile_robot
-from evergait.report.geometry import project
-from evergait.report.robot import Robot
+from evergait.report.robot import Robot, project
 from evergait.tasks import Task
 
 RESETS = 8

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from evergait.analysis.groups import Values
-from evergait.analysis.scales import settings
-from evergait.analysis.study import Analysis
+from evergait.analysis.study import Analysis, settings
 from evergait.analysis.tables import extrema_table
 from evergait.config import Config
 from evergait.core.table import Table

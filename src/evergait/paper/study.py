@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 
-from evergait.analysis.scales import analyse_by_score, settings, single_task_source
-from evergait.analysis.study import Analysis
+from evergait.analysis.study import Analysis, analyse_by_score, settings, single_task_source
 from evergait.analysis.tables import extrema_tables, multi_task_table, runs_table, single_task_table, summary_table
 from evergait.core.table import Table
 from evergait.paper.claims import claims_table
-from evergait.paper.numbers import SINGLE_TASK, PaperNumbers
-from evergait.paper.ranges import ranges_table
+from evergait.paper.numbers import SINGLE_TASK, PaperNumbers, ranges_table
 from evergait.paper.roles import budgets_table
 from evergait.scores.scale import Scale, Source, learnt_tasks
 from evergait.studies.results import Results

@@ -20,8 +20,7 @@ from evergait.core.errors import EvergaitError
 from evergait.core.files import read_bytes, write_atomically
 from evergait.report.catalogue import Catalogue, Starts
 from evergait.report.gait import GaitRecorder, Moment, Played, moments, recorder
-from evergait.report.geometry import AZIMUTH, ELEVATION, moves_freely
-from evergait.report.robot import Robot
+from evergait.report.robot import AZIMUTH, ELEVATION, Robot, moves_freely
 from evergait.report.video import HEIGHT, WIDTH, mp4_file
 from evergait.tasks.base import short
 from evergait.training.run import Run

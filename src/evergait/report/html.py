@@ -4,6 +4,7 @@ import base64
 import functools
 import hashlib
 import importlib.resources
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,18 +20,31 @@ from evergait.analysis.study import Analysis
 from evergait.analysis.transfer import interference, interference_by_order, matrix, pairwise, panel
 from evergait.report import redo
 from evergait.report.catalogue import Catalogue, Starts
-from evergait.report.charts import CAP, bar_domain, panel_data, row_domains, tick_label, ticks
-from evergait.report.escape import script_json
+from evergait.report.charts import CAP, bar_domain, claims_of, panel_data, row_domains, tables_of, tick_label, ticks
 from evergait.report.film import SECONDS as FILM_SECONDS
 from evergait.report.film import page_films
 from evergait.report.plane import sketch
-from evergait.report.tables import claims_of, tables_of
 from evergait.report.video import strobe
 from evergait.scores.stats import MIN_SEEDS
 from evergait.studies.folder import is_study
 from evergait.studies.results import order_name
 from evergait.tasks.base import short
 from evergait.training.run import Run
+
+_DANGEROUS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "'": "\\u0027", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def script_json(data: Any) -> Markup:
+    """JSON that can neither end its element nor start a comment in it.
+
+    >>> script_json({"name": "</script>"})
+    Markup('{"name":"\\\\u003c/script\\\\u003e"}')
+    """
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character, escaped in _DANGEROUS.items():
+        text = text.replace(character, escaped)
+    return Markup(text)  # noqa: S704 - everything that markup could be made of is escaped above
+
 
 ASSETS = importlib.resources.files("evergait.report") / "assets"
 STYLES = ("page.css",)

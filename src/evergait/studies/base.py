@@ -29,10 +29,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evergait.config import Config, config_from_data, named_plugins
-from evergait.core.data import from_data, require, to_data, to_toml
+from evergait.core.data import MOST_CELLS, MOST_TASKS, check_count, from_data, require, to_data, to_toml
 from evergait.core.errors import EvergaitError, nearest
 from evergait.core.files import TOML_LIMIT, parse_toml, read_bytes
-from evergait.core.limits import MOST_CELLS, MOST_TASKS, check_count
 from evergait.core.plugins import import_installed, trust
 from evergait.core.table import file_name
 from evergait.tasks import Task, all_orders, parse_stream, parse_task

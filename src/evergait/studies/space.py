@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evergait.config import Config, config_from_data
-from evergait.core.data import from_data, require
+from evergait.core.data import MOST_TRIALS, from_data, require, within
 from evergait.core.errors import EvergaitError, nearest
-from evergait.core.limits import MOST_TRIALS, within
 from evergait.studies.base import Study
 from evergait.tasks import parse_stream
 

@@ -10,11 +10,10 @@ import numpy as np
 from evergait.core.arrays import Float32
 from evergait.core.errors import EvergaitError, nearest
 from evergait.core.plugins import check_trust
-from evergait.tasks.base import Task
+from evergait.tasks.base import Task, unsupported
 from evergait.tasks.process import Beat, ask, is_foreign, module_of
 from evergait.tasks.quiet import hushed
 from evergait.tasks.robot_file import is_robot_file
-from evergait.tasks.variants import unsupported
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 
 from evergait.config import Config, read_config
 from evergait.core.arrays import Float32, Float64
-from evergait.core.data import require, to_data
+from evergait.core.data import MOST_PHASES, MOST_THREADS, check_count, require, to_data, within
 from evergait.core.errors import EvergaitError
 from evergait.core.files import (
     locked,
@@ -33,7 +33,6 @@ from evergait.core.files import (
     write_atomically,
     write_json,
 )
-from evergait.core.limits import MOST_PHASES, MOST_THREADS, check_count, within
 from evergait.core.signals import stop_at_safe_points
 from evergait.policy import Policy
 from evergait.policy.network import Acting
@@ -43,8 +42,7 @@ from evergait.store.ledger import Ledger
 from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.tasks import Task, parse_task
 from evergait.training.frame import Frame, make_frame, order_name
-from evergait.training.notebook import NotebookProgress, in_notebook
-from evergait.training.observer import Observer
+from evergait.training.observer import NotebookProgress, Observer, in_notebook
 from evergait.training.phases import PhaseTrainer, outdated, plan_phases
 from evergait.training.state import State
 from evergait.workers import LocalWorkers, Workers

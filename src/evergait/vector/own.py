@@ -15,8 +15,8 @@ from evergait.core.errors import EvergaitError
 from evergait.engines.planar.model import compile_model
 from evergait.engines.planar.robot import Rules
 from evergait.tasks import Variant
+from evergait.tasks.base import apply_to_model
 from evergait.tasks.quiet import quiet
-from evergait.tasks.variants import apply_to_model
 from evergait.vector.environment import VectorEnvironment
 from evergait.vector.making import check
 from evergait.vector.planar import Group, PlanarRobots, Start

@@ -12,8 +12,7 @@ from evergait.core.arrays import Array, Bool, Float32, Float64, Int32, UInt32
 from evergait.core.errors import EvergaitError
 from evergait.core.random import OBSERVATION_NOISE
 from evergait.tasks import Variant
-from evergait.vector.generators import Generators, UInt64, normal_table
-from evergait.vector.robots import Columns
+from evergait.vector.robots import Columns, Generators, UInt64, normal_table
 
 UNLIMITED = 2**31 - 1
 

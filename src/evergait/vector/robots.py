@@ -1,13 +1,81 @@
-"""What a vector environment steps: n robots in arrays, whoever simulates them."""
+"""What a vector environment steps: n robots in arrays, whoever simulates them, and their generators.
 
+Each environment has one of NumPy's, seeded as Gymnasium seeds it; the native core draws from its words.
+"""
+
+import functools
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from gymnasium.utils import seeding
+from numpy.typing import NDArray
 
-from evergait.core.arrays import Array, Bool, Float32, Float64
+from evergait.core.arrays import Array, Bool, Float32, Float64, UInt32
 from evergait.tasks import Variant
-from evergait.vector.generators import Generators
+
+_LOW = 2**64 - 1
+_NONE_YET = 2**32 - 1  # the next one, modulo 2³², is 0
+
+UInt64 = NDArray[np.uint64]
+
+
+class Generators:
+    """What `reset(seed=...)` leaves behind in every environment, and what its resets move on."""
+
+    def __init__(self, n: int) -> None:
+        self.words: UInt64 = np.zeros((n, 4), np.uint64)
+        """(n, 4) the state of NumPy's PCG64: high and low half of the state, then of the increment."""
+        self.noise_seed: UInt64 = np.zeros(n, np.uint64)
+        self.episode: UInt32 = np.zeros(n, np.uint32)
+        """How many episodes have begun since the seed, less one: with the seed it names the observation noise."""
+        self.seeds: list[int | None] = [None] * n
+
+    def seed(self, index: int, seed: int | None) -> None:
+        """Start anew from a seed; None goes on where it is, or starts from the system's entropy."""
+        if seed is None and self.words[index].any():
+            return
+        generator, self.seeds[index] = seeding.np_random(seed)
+        self.noise_seed[index] = (self.seeds[index] or 0) & _LOW
+        self.episode[index] = _NONE_YET
+        self.put(index, generator)
+
+    def get(self, index: int) -> np.random.Generator:
+        """The generator of an environment, where it stands."""
+        state_high, state_low, high, low = self.words[index].tolist()
+        bits = np.random.PCG64(0)
+        moved: Any = {"state": state_high << 64 | state_low, "inc": high << 64 | low}
+        bits.state = {"bit_generator": "PCG64", "state": moved, "has_uint32": 0, "uinteger": 0}
+        return np.random.Generator(bits)
+
+    def put(self, index: int, generator: np.random.Generator) -> None:
+        """Stand where a generator stands."""
+        at = generator.bit_generator.state["state"]
+        self.words[index] = [at["state"] >> 64, at["state"] & _LOW, at["inc"] >> 64, at["inc"] & _LOW]
+
+
+@functools.cache
+def normal_table() -> tuple[Float64, UInt64]:
+    """Widths and bounds of NumPy's ziggurat: z = ±width[layer]·steps where steps < bound[layer].
+
+    NumPy does not show its tables, but a generator whose next word is known draws one step of a known layer. Bounds are
+    ratios of widths, taken a little too small: what lies between is left to NumPy itself.
+    """
+    width = np.array([_draw_one_step(layer) for layer in range(256)])
+    ratio = np.roll(width, 1) / width
+    bound = np.maximum(ratio * 2.0**52 - 4096, 0).astype(np.uint64)
+    bound[1] = 0  # this layer has no steps that are always inside
+    return width, bound
+
+
+def _draw_one_step(layer: int) -> float:
+    word, increment = layer | 1 << 9, 1
+    multiplier = 0x2360ED051FC65DA44385DF649FCCF645
+    before = (word - increment) * pow(multiplier, -1, 2**128) % 2**128
+    generators = Generators(1)
+    generators.words[0] = [before >> 64, before & _LOW, 0, increment]
+    return float(generators.get(0).standard_normal())
+
 
 Columns = Mapping[str, Array]
 """Infos by name, (n, ...) each."""

@@ -16,8 +16,17 @@ from evergait.core.errors import EvergaitError
 from evergait.engines.base import Episodes, Outcome
 from evergait.engines.gymnasium.episode import READY, Episode, Row
 from evergait.tasks import Task, refusal
-from evergait.tasks.channel import Channel, Garbled
-from evergait.tasks.process import SCRIBBLED, SECONDS_TO_EXIT, Limits, Process, is_foreign, spec_of, stop
+from evergait.tasks.process import (
+    SCRIBBLED,
+    SECONDS_TO_EXIT,
+    Channel,
+    Garbled,
+    Limits,
+    Process,
+    is_foreign,
+    spec_of,
+    stop,
+)
 
 SECONDS_TO_ARRIVE = 10.0
 """From the first byte of an answer to its last: what comes slower is not one of ours."""

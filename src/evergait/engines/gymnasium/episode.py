@@ -18,10 +18,9 @@ from evergait.engines.base import Episodes
 from evergait.policy import Network
 from evergait.policy.network import act, to_action
 from evergait.tasks import Task, make
-from evergait.tasks.channel import Channel
-from evergait.tasks.process import die_with, end_forks, in_words, register
+from evergait.tasks.base import apply_to_environment, has_model
+from evergait.tasks.process import Channel, die_with, end_forks, in_words, register
 from evergait.tasks.quiet import hushed
-from evergait.tasks.variants import apply_to_environment, has_model
 
 READY = -1
 """Stands for a row: a process answers it when it has made the environment."""

@@ -14,9 +14,9 @@ from evergait.engines.base import Episodes, Outcome
 from evergait.engines.mujoco.simulation import Simulation
 from evergait.engines.mujoco.tasks import RULES, rules_of
 from evergait.tasks import Task, make
+from evergait.tasks.base import unsupported
 from evergait.tasks.quiet import quiet
 from evergait.tasks.robot_file import is_robot_file
-from evergait.tasks.variants import unsupported
 
 WEIGHTS_PER_THREAD = 3_000_000
 NORMALS_PER_THREAD = 300_000

@@ -13,7 +13,7 @@ from evergait.core.errors import EvergaitError
 from evergait.engines.mujoco.library import HUGE, ContactBatch, was_reset
 from evergait.engines.mujoco.tasks import Fields, rules_of
 from evergait.tasks import Task, make
-from evergait.tasks.variants import apply_to_environment
+from evergait.tasks.base import apply_to_environment
 
 
 class Simulation:

@@ -1,6 +1,7 @@
 """Which geoms may touch, where, and how softly: MuJoCo's filters and parameter mixing, evaluated once."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,13 +10,15 @@ import numpy as np
 
 from evergait.core.arrays import Float64
 from evergait.core.errors import EvergaitError
-from evergait.engines.planar.fields import Row
 
 MIN_VALUE, MIN_FRICTION = 1e-15, 1e-5  # MuJoCo's mjMINVAL, mjMINMU
 MIN_IMPEDANCE, MAX_IMPEDANCE = 1e-4, 0.9999  # mjMINIMP, mjMAXIMP
 TOLERANCE = 1e-10
 
 PLANE, SPHERE, CAPSULE = (int(getattr(mujoco.mjtGeom, f"mjGEOM_{name}")) for name in ("PLANE", "SPHERE", "CAPSULE"))
+
+Row = Mapping[str, Any]
+"""Field → number, several numbers, or the fields of a part within."""
 
 
 def softness(model: Any, solref: Float64, solimp: Float64, margin: float, weight: float, where: str) -> Row:

@@ -1,10 +1,12 @@
 """Compile an mjModel into the flat description that native/planar/model.h reads; refuse what does not fit, by name.
 
 Everything is read off the pose at `qpos0`, where all joint angles are zero and every link's frame is parallel to the
-world's: vectors in a link's frame are then plain differences of world positions.
+world's: vectors in a link's frame are then plain differences of world positions. `flatten` lays numbers out by the
+names of their fields, in the order that the native core asks for.
 """
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,11 +14,34 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from evergait import _native
 from evergait.core.arrays import Float64
 from evergait.core.errors import EvergaitError
-from evergait.engines.planar.contacts import TOLERANCE, Contacts, find_contacts, softness
-from evergait.engines.planar.fields import Row, flatten
+from evergait.engines.planar.contacts import TOLERANCE, Contacts, Row, find_contacts, softness
 from evergait.engines.planar.subset import MAX_PAIRS, MAX_POINTS, reasons
+
+
+def flatten(part: str, row: Row) -> list[float]:
+    """The numbers of one part of a description (`dof`, `point`, `rules` …), in the native core's order.
+
+    >>> flatten("actuator", {"gain": 2, "dof": 3, "limited": True, "lower": -1, "upper": 1})
+    [3.0, 2.0, 1.0, -1.0, 1.0]
+    """
+    names, found = _native.PLANAR_FIELDS[part], dict(_leaves(row))
+    if wrong := set(names) ^ set(found):
+        raise ValueError(f"{part}: {', '.join(sorted(wrong))}: missing, or not a field of the native core")
+    return [float(found[name]) for name in names]
+
+
+def _leaves(row: Row, prefix: str = "") -> Iterator[tuple[str, float]]:
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{name}.")
+        elif isinstance(value, Sequence):
+            yield from ((f"{prefix}{name}.{i}", number) for i, number in enumerate(value))
+        else:
+            yield prefix + name, value
+
 
 SLIDE_X, SLIDE_Z, HINGE = range(3)
 _FLUID = "centre_x centre_z box_cos box_sin drag_linear drag_1 drag_2 drag_spin drag_spin_quadratic"

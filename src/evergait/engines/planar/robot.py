@@ -13,12 +13,11 @@ from gymnasium.utils import seeding
 from evergait import _native
 from evergait.core.arrays import Float64, UInt32
 from evergait.core.errors import EvergaitError
-from evergait.engines.planar.fields import flatten
-from evergait.engines.planar.model import PlanarModel, compile_model
+from evergait.engines.planar.model import PlanarModel, compile_model, flatten
 from evergait.tasks import Task, make, spaces
+from evergait.tasks.base import apply_to_environment, unsupported
 from evergait.tasks.quiet import quiet
 from evergait.tasks.robot_file import is_robot_file, read_robot
-from evergait.tasks.variants import apply_to_environment, unsupported
 
 Kind = Literal["runner", "walker", "pendulum", "double pendulum"]
 """Swimmer and HalfCheetah run; Hopper and Walker2d must also stay upright."""
