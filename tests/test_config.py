@@ -127,7 +127,7 @@ def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path) -> Non
         ({"steps": 10}, "evaluation.every_steps: is 0; it must be a divisor of steps"),
         (
             {"evaluation": Evaluation(every_steps=5)},
-            "evaluation.every_steps: is 5; it must be 0 unless there is a budget",
+            "evaluation.every_steps: is 5; it must be 0 unless steps is set",
         ),
         (
             {"steps": 8000, "pairs": 1, "method": Distill(), "evaluation": Evaluation(every_steps=8000)},

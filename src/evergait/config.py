@@ -66,7 +66,7 @@ class Config:
     generations: int = 1000
     """Generations per task, K."""
     steps: int = 0
-    """A budget in place of generations: a phase ends with the generation in which its environment steps (replay and
+    """A length in place of generations: a phase ends with the generation in which its environment steps (replay and
     collection count, evaluations do not) reach this many; 0 counts generations."""
     pairs: int = 384
     """Mirrored pairs ±ε per generation; the population λ is twice this."""
@@ -153,7 +153,7 @@ class Config:
         within(self.horizon, 0, 2**31 - 1, "horizon")
         within(self.evaluation.every, 1, 2**32 - 1, "evaluation.every")
         within(self.evaluation.episodes, 1, 2**16, "evaluation.episodes")
-        self._check_budget()
+        self._check_steps()
         within(self.evaluation.random_policies, 1, 2**16, "evaluation.random_policies")
         within(self.evaluation.snapshots, 0, 2**16, "evaluation.snapshots")
         within(len(self.tasks), 0, MOST_TASKS, "tasks (how many)")
@@ -209,11 +209,11 @@ class Config:
         right = f"smaller, or have fewer evaluation.snapshots: a checkpoint would have {size} bytes, at most {LIMIT}"
         require(size <= LIMIT, "policy", f"{policy.n_parameters} parameters", right)
 
-    def _check_budget(self) -> None:
+    def _check_steps(self) -> None:
         steps, every = self.steps, self.evaluation.every_steps
         within(steps, 0, 2**63 - 1, "steps")
         if not steps:
-            require(every == 0, "evaluation.every_steps", every, "0 unless there is a budget of steps")
+            require(every == 0, "evaluation.every_steps", every, "0 unless steps is set")
             return
         right = "a divisor of steps, which gives every phase equally many evaluations"
         require(0 < every <= steps and steps % every == 0, "evaluation.every_steps", every, right)

@@ -69,8 +69,8 @@ class Ledger:
 
     @property
     def axis(self) -> list[float]:
-        """What curves are drawn over: the generation of every evaluation, or, with a budget of steps, the millions of
-        steps after which it was due (it took place at the end of that generation)."""
+        """What curves are drawn over: the generation of every evaluation, or, where a phase's length is in steps, the
+        millions of steps after which it was due (it took place at the end of that generation)."""
         if not self.every_steps:
             return [float(generation) for generation in self.generations]
         return [i * self.every_steps / 1e6 for i in range(len(self.records))]

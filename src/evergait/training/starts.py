@@ -1,4 +1,4 @@
-"""Several starts within the budget of one phase: some initial weights lead nowhere, and a short look tells which."""
+"""Several starts within the length of one phase: some initial weights lead nowhere, and a short look tells which."""
 
 from dataclasses import replace
 

@@ -36,7 +36,7 @@ class State:
     n_steps: int = 0
     """Environment steps of the whole phase so far, evaluations included."""
     spent: int = 0
-    """The same without evaluations: what counts against a budget of steps."""
+    """The same without evaluations: what counts where a phase's length is in steps."""
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     """Sums over the generations since the last evaluation; they decide nothing."""
     memory: Mapping[str, Array] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class State:
     @staticmethod
     def _parse(tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> "State":
         numbers = parse_json(metadata["state"])
-        numbers.setdefault("spent", 0)  # files from before there were budgets of steps
+        numbers.setdefault("spent", 0)  # files from before lengths in steps
         numbers.setdefault("n_started", 0)
         counts = [numbers[name] for name in ("generation", "horizon", "diverged", "n_steps", "spent", "n_started")]
         if not all(type(count) is int and count >= 0 for count in (*counts, *numbers["steps"].values())):

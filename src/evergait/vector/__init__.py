@@ -7,7 +7,7 @@ or, after the import, `gymnasium.make_vec("evergait/Walker2d-v5", num_envs=256)`
 """
 
 from evergait.tasks import Variant
-from evergait.vector.environment import State, VectorEnvironment
+from evergait.vector.environment import VectorEnvironment, VectorState
 from evergait.vector.making import make, register
 from evergait.vector.own import Motion, PlanarTask, make_own
 from evergait.vector.rollout import Rollouts, n_parameters, policy, rollout
@@ -16,9 +16,9 @@ __all__ = [
     "Motion",
     "PlanarTask",
     "Rollouts",
-    "State",
     "Variant",
     "VectorEnvironment",
+    "VectorState",
     "make",
     "make_own",
     "n_parameters",

@@ -18,7 +18,7 @@ Infos = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class State:
+class VectorState:
     """A vector environment at one moment, to come back to."""
 
     robots: Mapping[str, Array]
@@ -26,12 +26,12 @@ class State:
     over: Bool
     variants: tuple[Variant, ...]
 
-    def take(self, rows: Array | Sequence[int]) -> "State":
+    def take(self, rows: Array | Sequence[int]) -> "VectorState":
         """Some environments of it, in any order and as often as wanted, for an environment of as many."""
         which = np.asarray(rows)
         robots = {name: values[which] for name, values in self.robots.items()}
         variants = tuple(self.variants[row] for row in np.arange(len(self.variants))[which].tolist())
-        return State(robots, self.observations[which], self.over[which], variants)
+        return VectorState(robots, self.observations[which], self.over[which], variants)
 
 
 class RefusedError(EvergaitError, ValueError):
@@ -147,12 +147,12 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
             variants[row] = one
         self.robots.set_variants(variants)
 
-    def get_state(self) -> State:
+    def get_state(self) -> VectorState:
         """Everything that decides what comes next, to come back to."""
         observations = self.robots.observations.copy()
-        return State(self.robots.save(), observations, self._over.copy(), self.variants)
+        return VectorState(self.robots.save(), observations, self._over.copy(), self.variants)
 
-    def set_state(self, state: State) -> None:
+    def set_state(self, state: VectorState) -> None:
         """Go back to a state of this environment, or of one that was made alike."""
         if state.observations.shape != self.robots.observations.shape:
             shape = self.robots.observations.shape

@@ -72,7 +72,7 @@ class Training {
     const plan = this.plan(), generations = clamp(Math.round(Number($("#generations").value)) || 1, 1, 2000), { lab } = this;
     const run = this.newRun(plan, generations), curve = run.curves[plan.stage];
     this.toggle(true);
-    $("#by-command").hidden = !run.followed || Boolean(plan.stage && run.config.steps);  // a budget of steps ends phases elsewhere
+    $("#by-command").hidden = !run.followed || Boolean(plan.stage && run.config.steps);  // a length in steps ends phases elsewhere
     $("#toml").textContent = toToml(commandConfig(run, plan, generations));
     lab.task = plan.learning;
     lab.press();
@@ -157,7 +157,7 @@ class Training {
 // What decides a method's bits, in one order.
 const methodOf = (method) => JSON.stringify(Object.entries(method.name === "replay" ? { name: "replay", budget: method.budget, weight: method.weight ?? 1 } : method).sort());
 
-// The config that trains the same on the command line: generations in place of a budget of steps.
+// The config that trains the same on the command line: generations in place of steps.
 function commandConfig(run, plan, generations) {
   const { stream } = run, names = run.policy.tasks.map((task) => task.name), { config } = run;
   const evaluation = { ...config.evaluation, every_steps: 0 };
