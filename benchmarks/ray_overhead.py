@@ -2,15 +2,23 @@
 
     python benchmarks/ray_overhead.py generation --run RUN               # Hopper, 768 episodes, 2 workers
     python benchmarks/ray_overhead.py growth --actors 1 2 4 8 16 32 64   # tiny tasks, where messages are all there is
+    python benchmarks/ray_overhead.py model --cores 1000 --jobs 20       # a study on a cluster, from such figures
 
 `generation`: local threads and Ray actors simulate the same request in turns, so a busy machine slows both alike;
 figures are medians. CPU seconds are those of every process that takes part, Ray's own included: they say what it costs
 even when others keep the machine busy. `growth`: every actor gets about four chunks of one row and one step, so a
 request's time is that of its messages; the driver's CPU time per chunk is what will limit a large cluster.
+
+`model` predicts a study's time on a cluster from figures that were measured on one machine; docs/scaling.md has both.
+It deals out the rows of a generation with the very chunks that `evergait` uses: a worker takes rows · steps / speed
+for its chunk, and the driver a fixed CPU time for each, one after the other. A generation ends with its last chunk,
+then comes the gradient. Phases of one stage run side by side, as many as there are jobs, each on its share of the
+cores; stages follow each other. The network is taken to be as fast as this machine's loopback: that is not measured.
 """
 
 import argparse
 import dataclasses
+import heapq
 import os
 import statistics
 import time
@@ -22,9 +30,12 @@ import numpy as np
 from evergait.core.random import PERTURBATION, RESET, Noise
 from evergait.engines import Episodes
 from evergait.policy import Policy, PolicyConfig
+from evergait.studies.base import read_study
+from evergait.studies.cells import Tree, study_cells
 from evergait.tasks import Task
 from evergait.training.run import Run
 from evergait.workers import LocalWorkers, Ray
+from evergait.workers.chunks import Chunks
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -144,6 +155,41 @@ def growth(options: argparse.Namespace) -> None:
         cluster.close()
 
 
+def generation_seconds(n_rows: int, n_actors: int, options: argparse.Namespace) -> float:
+    """From the request to the new θ."""
+    smallest = Ray().smallest_chunk
+    chunks = Chunks(n_rows, smallest, 0)
+    free = [0.0] * n_actors
+    driver = options.latency_ms / 1e3
+    end = 0.0
+    while chunk := chunks.take(options.actor_threads, options.actor_threads * n_actors):
+        driver += options.driver_ms / 1e3
+        start = max(heapq.heappop(free), driver)
+        seconds = (chunk.end - chunk.begin) * options.steps / (options.speed * options.actor_threads)
+        heapq.heappush(free, start + seconds)
+        end = max(end, start + seconds)
+    return end + options.gradient_ms / 1e3  # type: ignore[no-any-return]
+
+
+def predict(options: argparse.Namespace) -> None:
+    """Print the prediction, and what goes into it."""
+    tree = Tree.build(study_cells(read_study(options.study)))
+    config = next(iter(tree.nodes.values())).config
+    n_rows = 2 * config.pairs * config.episodes
+    counts: dict[int, int] = {}
+    for node in tree.nodes.values():
+        counts[node.phase.stage.index] = counts.get(node.phase.stage.index, 0) + 1
+    n_actors = max(1, options.cores // options.jobs // options.actor_threads)
+    one = generation_seconds(n_rows, n_actors, options)
+    alone = n_rows * options.steps / options.speed / (n_actors * options.actor_threads)
+    waves = {stage: -(-n // options.jobs) for stage, n in sorted(counts.items())}
+    seconds = sum(waves.values()) * config.generations * one
+    print(f"{options.study}: phases by stage {dict(sorted(counts.items()))}, waves of {options.jobs} jobs {waves}")
+    print(f"{n_rows} episodes of {options.steps} steps on {n_actors} actors of {options.actor_threads} threads:")
+    print(f"  {1e3 * one:.0f} ms per generation, {100 * alone / one:.0f} % of it simulating")
+    print(f"  {config.generations} generations a phase: {seconds / 60:.0f} minutes in all, evaluations aside")
+
+
 def main() -> None:
     """Print figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -160,6 +206,17 @@ def main() -> None:
     many.add_argument("--actors", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64])
     many.add_argument("--repeats", type=int, default=20)
     many.set_defaults(act=growth)
+    model = commands.add_parser("model")
+    model.add_argument("--study", default="paper")
+    model.add_argument("--cores", type=int, default=1000)
+    model.add_argument("--jobs", type=int, default=20)
+    model.add_argument("--actor-threads", type=int, default=1)
+    model.add_argument("--steps", type=int, default=1000, help="steps per episode; the time limit is the worst case")
+    model.add_argument("--speed", type=float, default=590_000.0, help="steps per second and core (measured)")
+    model.add_argument("--driver-ms", type=float, default=0.8, help="driver's CPU time per chunk (measured)")
+    model.add_argument("--latency-ms", type=float, default=7.0, help="an almost empty request (measured)")
+    model.add_argument("--gradient-ms", type=float, default=9.0, help="noise regenerated and summed (measured)")
+    model.set_defaults(act=predict)
     options = parser.parse_args()
     options.act(options)
 
