@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MODULE = ROOT / "src/evergait/live/evergait.wasm.gz"
 SOURCES = tuple(
-    f"native/{name}.cpp" for name in ("wasm/entry", "wasm/memory", "kernels", "planar", "planar/description", "checks")
+    f"native/{name}.cpp" for name in ("wasm/entry", "wasm/memory", "kernels", "planar", "planar/description")
 )
 # As in CMakeLists.txt: no contraction, no reordering. -O2 is as fast as -O3 here and smaller.
 FLAGS = (

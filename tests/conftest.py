@@ -27,6 +27,14 @@ SWITCHES = [
 ]
 
 
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """The file of a tiny study that is not trained yet."""
+    path = tmp_path / "tiny.toml"
+    path.write_text(tiny_study())
+    return path
+
+
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished tiny run; not to be changed."""

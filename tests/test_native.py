@@ -1,14 +1,20 @@
-"""Whatever the native core is given with a wrong name, type, shape or number is refused; nothing is read beyond it."""
+"""Whatever the native core is given with a wrong name, type, shape or number is refused; nothing is read beyond it.
+
+Sanitizers see small cases of every kernel, and damaged descriptions.
+"""
 
 import dataclasses
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from oracles import TASKS
 from small import tiny_request
 
 from evergait import _native
@@ -309,3 +315,30 @@ def test_too_little_memory_and_too_many_threads_are_errors(code: str, words: str
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr  # an exception, and not a signal
     assert re.search(words, done.stderr.strip().splitlines()[-1]), done.stderr
+
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ("native/planar.cpp", "native/kernels.cpp", "native/planar/description.cpp")
+FLAGS = "-std=c++17 -O1 -g1 -ffp-contract=off -fno-math-errno -Wno-psabi -DEVERGAIT_RUNTIME_TREES"
+CHECKS = "-fno-var-tracking -fsanitize=address,undefined -fno-sanitize-recover=all"
+
+
+def test_no_kernel_leaves_its_arrays(tmp_path: Path) -> None:
+    if not shutil.which("g++"):
+        pytest.skip("there is no C++ compiler")
+    parts = [(ROOT / name, tmp_path / f"{i}.o") for i, name in enumerate((*SOURCES, "tests/native/sanitized.cpp"))]
+    command = ["g++", *FLAGS.split(), *CHECKS.split(), "-I", str(ROOT / "native")]
+    compilers = [subprocess.Popen([*command, "-c", str(source), "-o", str(target)]) for source, target in parts]
+    codes = [compiler.wait() for compiler in compilers]
+    assert not any(codes)
+    program = str(tmp_path / "sanitized")
+    subprocess.run([*command, *(str(target) for _, target in parts), "-o", program], check=True)
+    files = []
+    for name in TASKS:
+        robot = compile_robot(parse_task(f"{name}@observation_noise=0.1"))
+        for part, numbers in (("robot", robot.model.description), ("rules", robot.rules.flat())):
+            files.append(str(tmp_path / f"{name}.{part}"))
+            numbers.tofile(files[-1])
+    done = subprocess.run([program, *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 1000  # damaged descriptions that were refused

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "bindings/network.h"
+#include "bindings/objects.h"
 
 using namespace evergait;
 

@@ -3,9 +3,8 @@
 
 #include <cstring>
 
-#include "bindings/network.h"
+#include "bindings/objects.h"
 #include "planar/description.h"
-#include "planar/fields.h"
 
 namespace evergait {
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <numeric>
 
-#include "bindings/network.h"
+#include "bindings/objects.h"
 #include "planar.h"
 #include "planar/description.h"
 

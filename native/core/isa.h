@@ -4,6 +4,9 @@
 // so that all instruction sets give the same bits.
 #pragma once
 
+#include <stdint.h>
+#include <stdlib.h>
+
 #ifndef EVERGAIT_ISA
 #define EVERGAIT_ISA baseline
 #endif
@@ -16,3 +19,13 @@
 #else
 #define EVERGAIT_VECTOR_BYTES 16
 #endif
+
+namespace evergait::EVERGAIT_ISA {
+
+// Memory that starts at a cache line: room for n of T, or null; `free` gives it back.
+template <class T>
+inline T* allocate(int64_t n) {
+  return static_cast<T*>(aligned_alloc(64, (size_t(n) * sizeof(T) + 63) / 64 * 64));
+}
+
+}  // namespace evergait::EVERGAIT_ISA

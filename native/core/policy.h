@@ -2,7 +2,7 @@
 // inputs in order, for all outputs side by side, so the bits do not depend on the width of the vectors.
 #pragma once
 
-#include "core/memory.h"
+#include "core/isa.h"
 #include "core/noise.h"
 
 namespace evergait::EVERGAIT_ISA {

@@ -1,7 +1,5 @@
 #include "planar/description.h"
 
-#include "planar/fields.h"
-
 namespace evergait {
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "core/memory.h"
+#include "core/isa.h"
 #include "planar.h"
 #include "planar/stepper.h"
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "core/noise.h"
-#include "core/pcg64.h"
 #include "planar/rules.h"
 
 namespace evergait::EVERGAIT_ISA {

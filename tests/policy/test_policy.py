@@ -1,14 +1,24 @@
-"""The layout of θ and the network against plain NumPy."""
+"""The layout of θ and the network against plain NumPy; at any width the bits of its float32 sums, or a refusal."""
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from small import tiny_config
 
-from evergait import _native
+from evergait import _native, train
+from evergait.config import Config
 from evergait.core.arrays import Float32, Float64
 from evergait.core.errors import EvergaitError
 from evergait.core.random import PERTURBATION, Noise
 from evergait.engines import Episodes
-from evergait.policy import Activation, ActiveLayer, Network, Policy, PolicyConfig, Statistics
+from evergait.methods import Naive
+from evergait.policy import Activation, ActiveLayer, Candidates, Network, Policy, PolicyConfig, Statistics
+from evergait.policy.network import act
 from evergait.tasks import Task, spaces
 
 HOPPER, SWIMMER, WALKER = Task("Hopper-v5"), Task("Swimmer-v5"), Task("Walker2d-v5")
@@ -25,7 +35,9 @@ def reference_action(policy: Policy, theta: Float32, task: Task, observation: Fl
     return spaces(task).action_middle + spaces(task).action_half_range * x
 
 
-def act(policy: Policy, theta: Float32, task: Task, observations: Float64, sigma: float = 0.0, sign: float = 0.0):  # type: ignore[no-untyped-def]
+def actions_of(
+    policy: Policy, theta: Float32, task: Task, observations: Float64, sigma: float = 0.0, sign: float = 0.0
+) -> Float32:
     network = policy.network(task)
     n = len(observations)
     packed = np.zeros((n, network.native.packed_size), np.float32)
@@ -47,7 +59,7 @@ def test_network_equals_numpy(heads: str, activation: Activation, hidden: tuple[
     for task in policy.tasks:
         observations = np.random.default_rng(0).normal(size=(5, spaces(task).n_observations))
         expected = [reference_action(policy, theta, task, o) for o in observations]
-        np.testing.assert_allclose(act(policy, theta, task, observations), expected, rtol=2e-5, atol=2e-6)
+        np.testing.assert_allclose(actions_of(policy, theta, task, observations), expected, rtol=2e-5, atol=2e-6)
 
 
 def test_tanh_is_right_over_its_whole_range() -> None:
@@ -65,12 +77,14 @@ def test_candidates_are_theta_plus_sign_sigma_noise(sign: float) -> None:
     observation = np.random.default_rng(0).normal(size=(1, 11))
     noise = Noise(3, PERTURBATION, 1).normals(0, 0, policy.n_parameters)
     moved = theta + np.float32(sign * 0.1) * noise
-    assert (act(policy, theta, HOPPER, observation, 0.1, sign) == act(policy, moved, HOPPER, observation)).all()
+    assert (
+        actions_of(policy, theta, HOPPER, observation, 0.1, sign) == actions_of(policy, moved, HOPPER, observation)
+    ).all()
 
 
 def test_not_a_number_reaches_the_action() -> None:
     policy = Policy.build(PolicyConfig(), [HOPPER])
-    assert np.isnan(act(policy, policy.initial(0), HOPPER, np.full((1, 11), np.nan))).all()
+    assert np.isnan(actions_of(policy, policy.initial(0), HOPPER, np.full((1, 11), np.nan))).all()
 
 
 def test_layout_does_not_depend_on_the_order_of_tasks() -> None:
@@ -105,10 +119,10 @@ def test_active_parameters_are_those_that_change_the_action() -> None:
     active = np.zeros(policy.n_parameters, bool)
     for begin, end in policy.active(HOPPER):
         active[begin:end] = True
-    before = act(policy, theta, HOPPER, observation)
+    before = actions_of(policy, theta, HOPPER, observation)
     idle = theta.copy()
     idle[~active] = 99
-    assert (act(policy, idle, HOPPER, observation) == before).all()
+    assert (actions_of(policy, idle, HOPPER, observation) == before).all()
     head = policy.layers["head"]
     assert active[head.offset : head.bias].sum() == 3 * 64  # three of six outputs
     shared = sum(end - begin for begin, end in policy.active(HOPPER, "shared"))
@@ -120,7 +134,7 @@ def test_new_tasks_can_be_added() -> None:
     theta = small.initial(3)
     moved = large.transplant(small, theta, seed=9)
     observations = np.random.default_rng(0).normal(size=(4, 8))
-    assert (act(large, moved, SWIMMER, observations) == act(small, theta, SWIMMER, observations)).all()
+    assert (actions_of(large, moved, SWIMMER, observations) == actions_of(small, theta, SWIMMER, observations)).all()
 
 
 def test_statistics_normalise_observations() -> None:
@@ -169,7 +183,7 @@ def test_outputs_are_what_the_engines_see() -> None:
     policy = Policy.build(PolicyConfig(), [HOPPER, WALKER])
     theta, observations = policy.initial(seed=1), np.random.default_rng(0).normal(size=(5, 17))
     outputs = policy.network(WALKER).outputs(theta.astype(np.float64), observations)
-    np.testing.assert_allclose(act(policy, theta, WALKER, observations), outputs, atol=1e-6)
+    np.testing.assert_allclose(actions_of(policy, theta, WALKER, observations), outputs, atol=1e-6)
 
 
 def test_what_a_task_uses_is_shared_or_its_own() -> None:
@@ -177,3 +191,106 @@ def test_what_a_task_uses_is_shared_or_its_own() -> None:
         policy = Policy.build(PolicyConfig(heads=heads), [HOPPER, SWIMMER])
         parts = policy.active(SWIMMER, "shared") + policy.active(SWIMMER, "own")
         assert sorted(parts) == policy.active(SWIMMER)
+
+
+SUPPORT = Path(__file__).parents[1] / "support"
+WIDTHS = [(600, 3), (20_000, 64, 2), (513, 1000, 4), (3, 5000, 17, 600), (65_536, 1), (1, 65_536)]
+
+
+def network_of(widths: tuple[int, ...]) -> tuple[Network, int]:
+    """Linear and rectified layers in turn, one behind the other in θ; and how long θ is."""
+    layers, offset = [], 0
+    for i, (n_in, n_out) in enumerate(itertools.pairwise(widths)):
+        layers.append(ActiveLayer(offset, offset + n_in * n_out, n_in, n_out, "relu" if i % 2 else "linear"))
+        offset = layers[-1].bias + n_out
+    edges = np.linspace(-1, 1, widths[-1], dtype=np.float32), np.full(widths[-1], 2, np.float32)
+    return Network(tuple(layers), *edges), offset
+
+
+def slow_action(network: Network, theta: np.ndarray, observation: np.ndarray) -> np.ndarray:
+    """A float32 sum in the order of inputs, from the bias on."""
+    x = observation.astype(np.float32)
+    for layer in network.layers:
+        weight = theta[layer.weight : layer.weight + layer.n_in * layer.n_out].reshape(layer.n_out, layer.n_in)
+        y = theta[layer.bias : layer.bias + layer.n_out].copy()
+        for i in range(layer.n_in):
+            y += weight[:, i] * x[i]
+        x = np.maximum(y, 0) if layer.activation == "relu" else y
+    return network.action_middle + network.action_half_range * x
+
+
+def check_all() -> None:
+    """What every instruction set must pass."""
+    for widths in WIDTHS:
+        network, n = network_of(widths)
+        theta, random = Noise(1, PERTURBATION).normals(0, 0, n), np.random.default_rng(0)
+        observation = random.normal(size=widths[0])
+        pairs, signs = np.array([0, 7], np.uint32), np.array([0, -1], np.float32)
+        rows = Candidates(network, theta, 0.01, Noise(2, PERTURBATION), pairs, signs)
+        packed = np.empty((2, network.native.packed_size), np.float32)
+        _native.pack_candidates(rows, packed, 2)
+        moved = theta + np.float32(-0.01) * rows.noise.normals(7, 0, n)
+        for row, parameters in enumerate((theta, moved)):
+            found = act(network, packed[row : row + 1], observation)
+            np.testing.assert_array_equal(found, slow_action(network, parameters, observation), str(widths))
+        stretched = network.action_middle + network.action_half_range * network.outputs(
+            theta.astype(float), observation[None]
+        )
+        np.testing.assert_allclose(stretched[0], slow_action(network, theta, observation), rtol=1e-3, atol=1e-2)
+        slope = network.pull_back(theta.astype(float), observation[None], np.ones((1, widths[-1])))
+        np.testing.assert_array_equal(
+            slope[network.layers[-1].bias :], np.ones(widths[-1]) * (slope[-widths[-1] :] != 0)
+        )
+
+
+@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
+def test_any_width_has_the_bits_of_numpy_on_every_instruction_set(isa: str) -> None:
+    folders = [str(Path(__file__).parent), str(SUPPORT)]
+    script = f"import sys; sys.path[:0] = {folders!r}; import test_policy; test_policy.check_all()"
+    environment = {**os.environ, "EVERGAIT_ISA": isa, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    if "this machine does not have" in done.stderr:
+        pytest.skip(f"no {isa} here")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(SUPPORT))
+
+
+def wide_config(n: int) -> Config:
+    stream = (f"careless_environments:Wide{n}-v0",)
+    return tiny_config(stream=stream, engine="gymnasium", method=Naive(), policy=PolicyConfig(4, ()), generations=1)
+
+
+@pytest.mark.usefixtures("wide")
+def test_twenty_thousand_observations_can_be_trained_on(tmp_path: Path) -> None:
+    run = train(wide_config(20_000), tmp_path / "run", threads=1)
+    assert np.isfinite(run.theta).all()
+    assert len(run.theta) == 20_000 * 4 + 4 + 4 * 2 + 2
+
+
+@pytest.mark.usefixtures("wide")
+def test_more_observations_than_the_limit_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    wide_config(65_536).check()
+    words = r"Wide65537-v0': the number of its observations: is 65537; it must be from 1 to 65536"
+    with pytest.raises(EvergaitError, match=words):
+        train(wide_config(65_537), tmp_path / "run", threads=1)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (PolicyConfig(input_width=65_537), r"policy.input_width: is 65537; it must be from 1 to 65536"),
+        (PolicyConfig(hidden=(64, 65_537)), r"policy.hidden\[1\]: is 65537; it must be from 1 to 65536"),
+        (
+            PolicyConfig(hidden=(4096, 4096)),
+            r"policy: the number of its parameters: is \d+; it must be at most 8388608",
+        ),
+    ],
+)
+def test_policies_beyond_the_limits_are_refused(policy: PolicyConfig, words: str) -> None:
+    with pytest.raises(EvergaitError, match=words):
+        Config(stream=("Hopper-v5",), policy=policy).check()

@@ -1,7 +1,9 @@
-"""The examples work, each from an empty folder, and are short."""
+"""The examples work, each from an empty folder, and are short; notebooks run from top to bottom and show it."""
 
 import importlib.util
+import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -257,3 +259,26 @@ def test_ppo_replays_with_half_of_its_steps_and_goes_on_from_what_it_saved(ppo: 
     assert set(naive.phase(swimmer, False, 300, settings, seed=0)) == {"Swimmer-v5"}
     np.testing.assert_array_equal(naive.theta[known.offset : known.end], before[known.offset : known.end])
     assert not np.array_equal(naive.theta, learner.theta)
+
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+SCRIPT = runpy.run_path(str(ROOT / "scripts" / "notebooks.py"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.filterwarnings("ignore")  # Jupyter's own, of its own future
+def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
+    notebook = SCRIPT["execute"](path, tmp_path)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(cell.execution_count for cell in code)
+    assert any(output for cell in code for output in cell.outputs)
+
+
+def test_there_are_three_with_badges_and_outputs() -> None:
+    assert len(NOTEBOOKS) == 3
+    for path in NOTEBOOKS:
+        notebook = json.loads(path.read_text())
+        assert "colab-badge.svg" in "".join(notebook["cells"][0]["source"])
+        assert any(cell.get("outputs") for cell in notebook["cells"]), f"{path.name}: run scripts/notebooks.py"
+        assert path.stat().st_size < 1_000_000

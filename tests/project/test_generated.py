@@ -195,7 +195,7 @@ QUICK = {
     "pages": ("browser.test_watch", "own_page touching line damaged folder hostile", "in a real browser, too"),
     "arrays": ("vector.test_environment", "mistakes diverges", "refused by name, and nothing has changed"),
     "retrained": ("commands.test_retrain", "", "`verify --train` and `reproduce`"),
-    "lock": ("project.test_setup", "lock", "`make setup` takes nothing else"),
+    "lock": ("project.test_release", "lock", "`make setup` takes nothing else"),
 }
 """Fault → module under tests, words of which a test's name has one, note."""
 

@@ -2,7 +2,7 @@
 
 Runs of one seed share their first phases, so seeds are what is independent: each gives one value, its mean over orders.
 Student's t covers the truth as often as it says even with three seeds, where a percentile bootstrap of them does in
-three of four cases (tests/scores/test_stats.py simulates both).
+three of four cases (tests/scores/test_scores.py simulates both).
 """
 
 import functools

@@ -53,7 +53,7 @@ class PlanarModel:
     """A planar robot, ready for the native core."""
 
     description: Float64
-    """The numbers, in the order of native/planar/fields.h."""
+    """The numbers, in the order of native/planar/description.h."""
     n_dofs: int
     n_actuators: int
 
