@@ -224,11 +224,19 @@ OVERLAPS = """() => [...document.querySelectorAll('.chart, .row.axis')].flatMap(
 })"""
 
 
+OUTSIDE = """() => [...document.querySelectorAll('.chart, .axis .track')].flatMap((chart) => {
+  const whole = chart.getBoundingClientRect();
+  return [...chart.querySelectorAll('text, span')].map((node) => [node.textContent, node.getBoundingClientRect()])
+    .filter(([, box]) => box.left < whole.left || box.right > whole.right).map(([text]) => text);
+})"""
+
+
 @pytest.mark.parametrize("width", [1400, 390])
 def test_no_labels_collide_and_a_single_runs_chart_fills_the_page(opened: Open, tmp_path: Path, width: int) -> None:
     write_run(tmp_path / "run", make_config(["InvertedPendulum-v5@gravity=0.5"]), costs)
     page = opened(write_report(Results.of_run(tmp_path / "run"), tmp_path), width, 900, reduced_motion="reduce")
     assert page.evaluate(OVERLAPS) == []
+    assert page.evaluate(OUTSIDE) == []
     chart, section = page.locator(".chart").bounding_box(), page.locator("#curves").bounding_box()
     assert chart["width"] > 0.95 * section["width"] or chart["width"] > 0.9 * (width - 60)
     labels = page.locator(".chart .tick").all_text_contents()
@@ -244,6 +252,7 @@ def test_no_labels_collide_and_a_single_runs_chart_fills_the_page(opened: Open, 
 def test_conditions_are_ranked_explained_and_filterable(report: Path, opened: Open, width: int) -> None:
     page = opened(report, width, 900, reduced_motion="reduce")
     assert page.evaluate(OVERLAPS) == []
+    assert page.evaluate(OUTSIDE) == []
     titles = [" ".join(text.split()) for text in page.locator(".condition h3").all_inner_texts()]
     assert titles == ["1 replay", "2 naive"]
     assert "Adds budget evaluations on earlier tasks" in page.locator(".condition").first.inner_text()
