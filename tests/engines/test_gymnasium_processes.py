@@ -17,7 +17,7 @@ from evergait.core.errors import EvergaitError
 from evergait.engines import Episodes, Limits
 from evergait.engines.gymnasium.engine import GymnasiumEngine
 from evergait.tasks import Task, parse_task
-from evergait.tasks.process import Channel
+from evergait.tasks.process import Channel, Process, stop
 
 Make = Callable[..., Episodes]
 HERE = Path(__file__).parent.parent / "support"
@@ -141,6 +141,28 @@ def test_interrupt_ends_the_processes(episodes: Make, monkeypatch: pytest.Monkey
     assert children() == before
 
 
+def test_an_interrupt_while_the_processes_end_leaves_an_engine_that_works(
+    episodes: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = GymnasiumEngine()
+    before = engine.run(episodes("CartPole-v1"), 2)
+
+    half_ended: list[Process] = []
+
+    def interrupted(processes: list[Process], patience: float) -> None:
+        processes[0].pipe.close()
+        half_ended.extend(processes)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("evergait.engines.gymnasium.engine.stop", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            engine.close()
+    np.testing.assert_array_equal(engine.run(episodes("CartPole-v1"), 2).returns, before.returns)
+    engine.close()
+    stop(half_ended)
+
+
 def test_refusals_name_what_is_wrong() -> None:
     engine = GymnasiumEngine()
     assert engine.refuses(Task("CartPole-v1")) == ""
@@ -170,7 +192,7 @@ def test_a_message_of_any_length_arrives(n: int) -> None:
 def test_a_process_with_many_open_files_has_channels_too() -> None:
     code = """
 import os, resource
-from evergait.tasks.process import Channel
+from evergait.tasks.process import Channel, Process, stop
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2000)), hard))
 while os.dup(0) < 1100: pass

@@ -109,15 +109,18 @@ def test_a_cut_network_costs_time_and_no_bits(
     commands: Any, other_machine: str, tmp_path: Path, is_for_good: bool
 ) -> None:
     commands.environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": uuid.uuid4().hex}
-    head = ("start", "--head", "--port", 6390, "--node-ip-address", HERE, "--include-dashboard=false", *SMALL)
+    with socket.socket() as probe:
+        probe.bind((HERE, 0))
+        port = probe.getsockname()[1]  # nobody's, and not that of a cluster which has just ended
+    head = ("start", "--head", "--port", port, "--node-ip-address", HERE, "--include-dashboard=false", *SMALL)
     assert commands.start(*head, program="ray").wait(120) == 0, commands.said()
-    other = ("start", "--address", f"{HERE}:6390", "--node-ip-address", THERE, *SMALL)
+    other = ("start", "--address", f"{HERE}:{port}", "--node-ip-address", THERE, *SMALL)
     assert commands.start(*other, program="ray", namespace=other_machine).wait(120) == 0, commands.said()
 
     (tmp_path / "c.toml").write_text(CUT_CONFIG.to_toml())
     out = tmp_path / "run"
     training = ("train", "--config", tmp_path / "c.toml", "--out", out, "--checkpoint-seconds", 0)
-    training += ("--workers", "ray", "--workers.address", f"{HERE}:6390", "--workers.smallest-chunk", 4)  # type: ignore[assignment]
+    training += ("--workers", "ray", "--workers.address", f"{HERE}:{port}", "--workers.smallest-chunk", 4)  # type: ignore[assignment]
     process = commands.start(*training)
     commands.until(lambda: list(out.glob("phases/*/progress.json")))
     ip("link", "set", other_machine, "down")

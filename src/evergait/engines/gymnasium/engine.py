@@ -170,5 +170,6 @@ def _out_of_reach(task: Task) -> str:
 
 
 def _stop(workers: list[_Worker], patience: float = SECONDS_TO_EXIT) -> None:
-    stop([worker.process for worker in workers], patience)
-    workers.clear()
+    ending = [worker.process for worker in workers]
+    workers.clear()  # first: whoever is interrupted while they end begins anew with others
+    stop(ending, patience)
