@@ -1,9 +1,11 @@
 """Configs go to TOML and back, and refuse what is wrong by name."""
 
 import tomllib
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from small import every_method
 
@@ -163,3 +165,40 @@ def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path) -> Non
 def test_impossible_settings_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(EvergaitError, match=message):
         Config(**changes).check()
+
+
+BASE = preset("quick")
+BOTH: Any = Method.named("replay+distill", "method")
+PARTS: list[tuple[str, Any]] = [
+    *(("policy", BASE.policy), ("evaluation", BASE.evaluation), ("method", BOTH(Replay(), Distill()))),
+    *(("optimizer", member()) for member in Optimizer.members.values()),
+    *(("method", method) for method in every_method(budget=4)),
+]
+FIELDS: list[tuple[str, Any, str]] = [
+    *(("", BASE, field.name) for field in fields(BASE)),
+    *((part, inner, field.name) for part, inner in PARTS for field in fields(inner)),
+    *(("collection", Collection(), field.name) for field in fields(Collection)),
+]
+"""Every field of a config and of its parts."""
+WRONG = (None, object(), b"x", np.zeros((2, 2)), [None], {"x": None}, 10**400, int, ("a", 1), [[1]], "no such word")
+
+
+def _with(part: str, changed: Any) -> Config:
+    if part == "collection":
+        return replace(BASE, method=Distill(collection=changed))
+    return replace(BASE, **({part: changed} if part else changed))
+
+
+@pytest.mark.parametrize(("part", "inner", "name"), FIELDS)
+def test_what_is_of_another_kind_is_refused_by_its_field(part: str, inner: Any, name: str) -> None:
+    for value in WRONG:
+        with pytest.raises(EvergaitError, match=name):
+            _with(part, replace(inner, **{name: value}) if part else {name: value}).check()
+
+
+def test_numbers_of_numpy_and_lists_are_what_a_file_would_say() -> None:
+    changes: dict[str, Any] = {"stream": ["Hopper-v5"], "pairs": np.int64(8), "sigma": 1}
+    hidden: Any = np.array([8])
+    given = replace(BASE, policy=PolicyConfig(hidden=hidden), **changes)
+    assert given == replace(BASE, stream=("Hopper-v5",), pairs=8, sigma=1.0, policy=PolicyConfig(hidden=(8,)))
+    assert (type(given.pairs), type(given.sigma), type(given.policy.hidden[0])) == (int, float, int)

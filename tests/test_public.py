@@ -3,7 +3,9 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -84,3 +86,45 @@ def test_notebooks_show_a_run_as_a_table(trained: Path) -> None:
     html = eg.Run.load(trained)._repr_html_()
     assert "<td>after Reacher-v5</td>" in html
     assert html.count("<tr>") == 3
+
+
+@pytest.mark.parametrize(
+    ("argument", "wrong"),
+    [
+        ("config", (None, {}, "quick", eg.Config, 3)),
+        ("out", (None, 3, b"x", [], "", "\0", "\ud800")),
+        ("store", (3, b"x", [1], "", "\0")),
+        ("threads", ("x", 1.5, True, [], 0, 2**80)),
+        ("checkpoint_seconds", ("x", None, [], np.nan, -1, object())),
+        ("workers", (3, "x", [], object, eg.Local())),
+        ("observers", (3, "x", [1], None)),
+    ],
+)
+def test_train_names_a_wrong_argument_and_writes_nothing(
+    argument: str, wrong: tuple[object, ...], tmp_path: Path
+) -> None:
+    for value in wrong:
+        given: dict[str, Any] = {"config": eg.preset("quick"), "out": tmp_path / "out", argument: value}
+        with pytest.raises(eg.EvergaitError, match=f"^{argument}: "):
+            eg.train(**given)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("value", [None, 3, [], b"x", "no such thing", "\0"])
+@pytest.mark.parametrize("call", [eg.preset, eg.pretrained, eg.load, eg.Run.load, eg.read_config, eg.watch])
+def test_what_is_looked_up_by_a_wrong_name_is_refused_in_words(call: Callable[[Any], object], value: object) -> None:
+    with pytest.raises(eg.EvergaitError):
+        call(value)
+
+
+def test_a_run_names_wrong_stages_and_tasks(trained: Path) -> None:
+    run = eg.Run.load(trained)
+    for stage in (None, "x", 99, -99, 1.5):
+        with pytest.raises(eg.EvergaitError, match=r"^stage: "):
+            run.state(stage)  # type: ignore[arg-type]
+    for task in (None, 3, "Ant-v5"):
+        with pytest.raises(eg.EvergaitError, match=r"^task "):
+            run.act(task, np.zeros(4))  # type: ignore[arg-type]
+    for value in ("a", np.nan, None):
+        with pytest.raises(eg.EvergaitError, match=r"score.reference: .* it must be a finite number"):
+            run.scored(dict.fromkeys(run.config.stream, value))  # type: ignore[arg-type]

@@ -16,12 +16,13 @@ from evergait.core.data import (
     check_finite,
     from_data,
     require,
+    settled,
     to_data,
     to_toml,
     within,
 )
 from evergait.core.errors import EvergaitError, nearest
-from evergait.core.files import JSON_LIMIT, LEDGER_LIMIT, LIMIT, read_toml
+from evergait.core.files import JSON_LIMIT, LEDGER_LIMIT, LIMIT, as_path, read_toml
 from evergait.core.plugins import import_trusted, plugin_of
 from evergait.core.plugins import trust as trust_module
 from evergait.engines import ENGINES, engine_name
@@ -111,6 +112,11 @@ class Config:
     plugins: tuple[str, ...] = added(())
     """Python modules of your own that add methods, optimizers, engines or tasks; --import names them on the command
     line."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is of another kind than its field, such as steps=None, wherever it comes from."""
+        for name, value in settled(self).items():
+            object.__setattr__(self, name, value)
 
     def trust(self) -> None:
         """Whoever trains a config trusts the modules that it names."""
@@ -249,8 +255,9 @@ class Config:
         return to_toml({"format": FORMAT, **to_data(self)})
 
 
-def read_config(path: Path, base: Config | None = None) -> Config:
+def read_config(path: str | Path, base: Config | None = None) -> Config:
     """A config from a TOML file; fields that it lacks come from `base`, or are the defaults."""
+    path = as_path(path, "path")
     return config_from_data(read_toml(path), str(path), base)
 
 

@@ -1,5 +1,7 @@
 """Users' own planar robots, and whole episodes of many policies."""
 
+from typing import Any
+
 import mujoco
 import numpy as np
 import pytest
@@ -99,3 +101,58 @@ def test_rollouts_are_episodes_of_each_policy() -> None:
         rollout("Hopper-v5", network, thetas, [1], threads=0)
     with pytest.raises(EvergaitError, match="network: sees 11 numbers; Walker2d-v5 shows 17"):
         rollout("Walker2d-v5", network, thetas, 1)
+
+
+HOPPER = policy("Hopper-v5", (4,))
+THETAS = np.zeros((2, n_parameters(HOPPER)))
+NAN, HUGE = np.full_like(THETAS, np.nan), np.full_like(THETAS, 1e300)
+
+
+@pytest.mark.parametrize(
+    ("argument", "wrong"),
+    [
+        ("task", (None, 3, b"x", "")),
+        ("network", (None, 3, "x", object())),
+        ("thetas", (None, "x", [], THETAS[0], THETAS[:0], NAN, HUGE, THETAS.astype(complex), [["a"]], [[1, 2], [3]])),
+        ("seeds", (None, "x", -1, 2**32, 2**80, 1.5, np.nan, [], [[1, 2]], [True], [None], {}, {1}, [1, [2]])),
+        ("seeds", (range(3 * 10**6),)),
+        ("threads", (None, "x", 0, 1.5, True, 2**40, [])),
+        ("horizon", (None, "x", -1, 1.5, True, 2**40, [], np.nan)),
+    ],
+)
+def test_rollouts_name_what_is_wrong_before_native_code(argument: str, wrong: tuple[object, ...]) -> None:
+    right: dict[str, Any] = {"task": "Hopper-v5", "network": HOPPER, "thetas": THETAS, "seeds": 0}
+    for value in wrong:
+        with pytest.raises(EvergaitError, match=argument):
+            rollout(**{**right, argument: value})
+
+
+def test_trajectories_that_fit_in_no_memory_are_refused() -> None:
+    with pytest.raises(EvergaitError, match=r"trajectories \(bytes\): is .* it must be at most 4,294,967,296"):
+        rollout("Hopper-v5", HOPPER, THETAS, list(range(200_000)), trajectories=True)
+
+
+def test_policies_name_what_is_wrong() -> None:
+    for hidden in (None, 3, "x", (0,), (-1,), (1.5,), (2**40,), ("a",), (True,), (65536, 65536)):
+        with pytest.raises(EvergaitError, match="hidden"):
+            policy("Hopper-v5", hidden)  # type: ignore[arg-type]
+    wrong: tuple[Any, ...] = (None, 3, "sigmoid", [])
+    for activation in wrong:
+        with pytest.raises(EvergaitError, match="activation"):
+            policy("Hopper-v5", (4,), activation)
+
+
+def test_environments_name_arguments_of_another_kind() -> None:
+    wrong: dict[str, tuple[object, ...]] = {
+        "num_envs": (None, "x", 1.5, True, 10**9),
+        "max_episode_steps": ("x", True, 1.5),
+        "autoreset_mode": (None, [], np.zeros(2)),
+        "variants": (3, object(), [None, None], ["x", "y"], np.zeros(2)),
+    }
+    for name, values in wrong.items():
+        for value in values:
+            with pytest.raises(EvergaitError, match=name):
+                make("Hopper-v5", **{"num_envs": 2, name: value})  # type: ignore[arg-type]
+    with pytest.raises(EvergaitError, match="options"):
+        make("Hopper-v5").reset(options=3)  # type: ignore[arg-type]
+    assert make("Hopper-v5", 1, max_episode_steps=np.int64(2)).num_envs == 1  # type: ignore[arg-type]

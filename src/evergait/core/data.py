@@ -6,6 +6,7 @@ How much is too much is known before work starts, and said with the number and t
 """
 
 import dataclasses
+import functools
 import json
 import math
 import types
@@ -101,7 +102,7 @@ def from_data(cls: type[T], data: object, where: str = "", base: T | None = None
             cls = cast("type[T]", chosen)
         elif base is not None:
             cls = type(base)
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cast("Any", cls))
     fields = [field.name for field in dataclasses.fields(cast("Any", cls))]
     values = {name: getattr(base, name) for name in fields} if base is not None else {}
     for key, value in data.items():
@@ -116,8 +117,41 @@ def from_data(cls: type[T], data: object, where: str = "", base: T | None = None
         raise EvergaitError(f"{where or 'config'}: needs {', '.join(missing)}") from error
 
 
+def settled(value: Any, where: str = "") -> dict[str, Any]:
+    """The fields of a dataclass, each of its kind as if read from a file: a list becomes a tuple, 1 becomes 1.0.
+
+    Type hints stop nobody at run time. Raises EvergaitError naming the field, its value and what would be right.
+
+    >>> @dataclasses.dataclass
+    ... class Point:
+    ...     at: float = 1.0
+    >>> settled(Point(at=2))
+    {'at': 2.0}
+    >>> settled(Point(at="far"))
+    Traceback (most recent call last):
+    evergait.core.errors.EvergaitError: at: is 'far'; it must be a number
+    """
+    fields, hints = {}, _hints(cast("Any", type(value)))
+    for name, hint in ((field.name, hints[field.name]) for field in dataclasses.fields(value)):
+        path, given = f"{where}.{name}" if where else name, getattr(value, name)
+        if not isinstance(hint, type) or not dataclasses.is_dataclass(hint):
+            fields[name] = _convert(hint, given, path, None)
+        elif isinstance(given, hint):
+            fields[name] = dataclasses.replace(cast("Any", given), **settled(given, path))
+        else:
+            raise EvergaitError(f"{path}: is {given!r}; it must be a {hint.__name__}, such as {hint.__name__}()")
+    return fields
+
+
+@functools.cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
 def _convert(hint: Any, value: Any, path: str, base: Any) -> Any:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        value = value.tolist()
     if origin in (types.UnionType, typing.Union):
         return None if value is None else _convert(arguments[0], value, path, base)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
@@ -125,7 +159,7 @@ def _convert(hint: Any, value: Any, path: str, base: Any) -> Any:
             value = {"name": value}
         return from_data(hint, value, path, base)
     if origin is Literal:
-        if value not in arguments:
+        if not isinstance(value, str) or value not in arguments:
             raise EvergaitError(f"{path}: is {value!r}{nearest(str(value), map(str, arguments))}")
         return value
     if origin is tuple:
@@ -217,9 +251,16 @@ NUMBER_BYTES = 36
 
 
 def within(value: int, low: int, high: int, where: str) -> None:
-    """Refuse a number outside a range."""
+    """Refuse what is no whole number, or outside a range."""
+    whole = hasattr(value, "__index__") and not isinstance(value, bool)  # NumPy's count
+    require(whole, where, value, "a whole number")
     require(value >= low, where, value, f"at least {low:,}")
     require(value <= high, where, value, f"at most {high:,}")
+
+
+def is_finite(value: object) -> bool:
+    """Whether something that a caller has passed is a finite number."""
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def check_finite(data: Any, where: str = "") -> None:

@@ -15,5 +15,5 @@ def nearest(word: str, known: Iterable[str]) -> str:
     "; did you mean 'replay'?"
     """
     known = list(known)
-    close = difflib.get_close_matches(word, known, n=1)
+    close = difflib.get_close_matches(str(word), known, n=1)
     return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"

@@ -140,6 +140,17 @@ def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
     return content
 
 
+def as_path(value: object, where: str) -> Path:
+    """A path that a caller has passed; what cannot be one is refused by the name of its argument."""
+    try:
+        text = os.fsdecode(os.fsencode(value)) if isinstance(value, str | os.PathLike) else ""
+    except (TypeError, ValueError):
+        text = ""
+    if not text or "\0" in text:
+        raise EvergaitError(f"{where}: is {value!r}; it must be the name of a file or a folder")
+    return Path(text)
+
+
 def sha256(content: bytes) -> str:
     """Hexadecimal digest."""
     return hashlib.sha256(content).hexdigest()

@@ -5,6 +5,7 @@ declare an entry point in the group `evergait.plugins`; whoever only reads names
 environment variable EVERGAIT_TRUSTED_MODULES. What is trusted here is so in processes that are started from here.
 """
 
+import contextlib
 import functools
 import hashlib
 import importlib
@@ -55,16 +56,26 @@ def _count_current_folder() -> None:
 def import_trusted(modules: Iterable[str], where: str) -> None:
     """Import modules that someone trusts; the current folder counts."""
     for module in modules:
+        if not all(part.isidentifier() for part in module.split(".")):
+            raise EvergaitError(f"{where}: {module!r} is not the name of a Python module")
         check_trust(module, where)
         if module in sys.modules:
             continue
-        if not all(part.isidentifier() for part in module.split(".")):
-            raise EvergaitError(f"{where}: {module!r} is not the name of a Python module")
         try:
-            importlib.import_module(module)
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise EvergaitError(f"{where}: the module {module!r} cannot be imported: {reason}") from error
+            with contextlib.redirect_stdout(sys.stderr):  # what it prints is no part of our answer
+                importlib.import_module(module)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit is one too: a module must not end us as if all were well
+            raise EvergaitError(f"{where}: the module {module!r} cannot be imported: {_words(error)}") from error
+
+
+def _words(error: BaseException) -> str:
+    """What an error of someone else's says, if it can be made to."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
 
 
 def import_installed() -> None:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from evergait.core.errors import EvergaitError
-from evergait.core.files import read_bytes
+from evergait.core.files import as_path, read_bytes
 from evergait.live.answers import Answers, to_json
 from evergait.live.page import render_watch
 
@@ -171,7 +171,7 @@ class Watching:
     """A page that follows a folder's trainings; a notebook shows it in place."""
 
     def __init__(self, folder: str | Path, height: int = 900) -> None:
-        self._server, self._height = Server(Path(folder)), height
+        self._server, self._height = Server(as_path(folder, "folder")), height
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     @property

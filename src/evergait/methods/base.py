@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from evergait.core.arrays import Array, Bool, Float32, Float64
-from evergait.core.data import Family, require, to_identity
+from evergait.core.data import MOST_ROWS, Family, require, to_identity, within
 from evergait.es import Shaping, shape
 from evergait.policy import Network, Policy, Statistics
 from evergait.tasks import Task
@@ -83,8 +83,8 @@ class Collection:
 
     def check(self, where: str) -> None:
         """Raise EvergaitError for settings that cannot work."""
-        require(self.observations >= 1, f"{where}.observations", self.observations, "at least 1")
-        require(self.episodes >= 1, f"{where}.episodes", self.episodes, "at least 1")
+        within(self.observations, 1, MOST_ROWS, f"{where}.observations")
+        within(self.episodes, 1, MOST_ROWS, f"{where}.episodes")
         require(self.noise >= 0, f"{where}.noise", self.noise, "at least 0")
 
 

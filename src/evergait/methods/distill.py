@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evergait.core.arrays import Float32, Float64
-from evergait.core.data import require
+from evergait.core.data import MOST_ROWS, require, within
 from evergait.core.random import DISTILLATION, Noise
 from evergait.es import Adam
 from evergait.methods.base import Collect, Collection, Context, Memory, Method, Stage, Step, split_evenly
@@ -42,9 +42,10 @@ class Distill(Method, name="distill"):
 
     def check(self, stages: Sequence[Stage], where: str = "method") -> None:
         """Raise EvergaitError for settings that cannot work."""
-        require(self.steps >= 1, f"{where}.steps", self.steps, "at least 1")
+        within(self.steps, 1, 2**32 - 1, f"{where}.steps")
         most = max(1, *(len(stage.earlier) for stage in stages))
         require(self.batch >= most, f"{where}.batch", self.batch, f"at least {most}, one per earlier task")
+        within(self.batch, 1, MOST_ROWS, f"{where}.batch")
         require(self.learning_rate > 0, f"{where}.learning_rate", self.learning_rate, "above 0")
         self.collection.check(f"{where}.collection")
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from evergait.core.data import require
+from evergait.core.data import require, within
 from evergait.core.random import CHOICE, Noise
 from evergait.methods.base import Batch, Memory, Method, Stage
 
@@ -21,6 +21,7 @@ class Interval(Method, name="interval"):
     def check(self, stages: Sequence[Stage], where: str = "method") -> None:
         """Raise EvergaitError for an interval that leaves no room for the current task."""
         require(self.interval == 0 or self.interval >= 2, f"{where}.interval", self.interval, "0 (never) or at least 2")
+        within(self.interval, 0, 2**32 - 1, f"{where}.interval")
 
     def settings(self, stage: Stage) -> Mapping[str, Any]:
         """Without replay, a phase is a naive one and shared with it."""

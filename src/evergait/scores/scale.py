@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evergait.core.arrays import Float64
+from evergait.core.data import is_finite
 from evergait.core.errors import EvergaitError, nearest
 from evergait.store.ledger import Ledger, mean_of
 from evergait.tasks.base import short
@@ -157,6 +158,8 @@ def _check(
     for task, value in given.items():
         if task not in known:
             raise EvergaitError(f"score.reference: there is no task {task!r} here{nearest(task, known)}")
+        if not is_finite(value):
+            raise EvergaitError(f"score.reference: {task} is {value!r}; it must be a finite number")
         if task in random and value <= random[task]:
             words = f"it must be above the return of random policies, {random[task]:g}"
             raise EvergaitError(f"score.reference: {task} is {value:g}; {words}")

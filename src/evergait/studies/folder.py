@@ -20,6 +20,7 @@ from evergait.core.errors import EvergaitError
 from evergait.core.files import (
     JSON_LIMIT,
     TOML_LIMIT,
+    as_path,
     make_own_folder,
     parse_object,
     parse_toml,
@@ -167,7 +168,7 @@ def _require_same(cells: Sequence[Cell], there: Sequence[StoredCell], path: Path
 
 def load_results(path: str | Path, store: str | Path | None = None) -> Results:
     """What a study's folder has so far; a plain run's folder is a study of one entry."""
-    path = Path(path)
+    path = as_path(path, "path")
     if not is_study(path) and (path / "run.json").exists():
         return Results.of_run(path, store)
     if not is_study(path):
@@ -201,4 +202,5 @@ def _config(cell: StoredCell, path: Path) -> Config:
 
 def load(path: str | Path) -> Run | Results:
     """What a folder holds: a run, or the results of a study."""
-    return load_results(path) if is_study(Path(path)) else Run.load(path)
+    path = as_path(path, "path")
+    return load_results(path) if is_study(path) else Run.load(path)

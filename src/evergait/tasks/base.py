@@ -85,6 +85,8 @@ def parse_task(text: str) -> Task:
     >>> parse_task("Hopper-v5@moon").variant.gravity
     0.1654
     """
+    if not isinstance(text, str):
+        raise EvergaitError(f"task {text!r}: is no text; write a Gymnasium id such as Hopper-v5")
     identifier, _, spelling = text.strip().partition("@")
     if not identifier:
         raise EvergaitError(f"task {text!r}: empty name; write a Gymnasium id such as Hopper-v5")

@@ -8,7 +8,6 @@
 
 import contextlib
 import itertools
-import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,9 +20,10 @@ import numpy as np
 
 from evergait.config import Config, read_config
 from evergait.core.arrays import Float32, Float64
-from evergait.core.data import MOST_PHASES, MOST_THREADS, check_count, require, to_data, within
+from evergait.core.data import MOST_PHASES, MOST_THREADS, check_count, is_finite, require, to_data, within
 from evergait.core.errors import EvergaitError
 from evergait.core.files import (
+    as_path,
     locked,
     make_own_folder,
     read_bytes,
@@ -61,7 +61,7 @@ class Run:
     @staticmethod
     def load(path: str | Path, store: str | Path | None = None) -> "Run":
         """Read a run's folder; phases that lie outside of it are read only if the caller says where."""
-        path = Path(path)
+        path = as_path(path, "path")
         if not (path / "run.json").exists():
             raise EvergaitError(f"{path}: is not a run's folder (it has no run.json); `evergait train --out` makes one")
         described = read_json(path / "run.json")
@@ -134,6 +134,9 @@ class Run:
     def state(self, stage: int = -1) -> State:
         """θ and statistics at the end of a stage."""
         self._require_phase()
+        n = len(self.phases)
+        right = hasattr(stage, "__index__") and -n <= stage < n
+        require(right, "stage", stage, f"from 0 to {n - 1}, or -1 for the last finished phase")
         return State.load(*self.phases[stage].result(), self.policy, self.phases[stage].path)
 
     @property
@@ -143,7 +146,7 @@ class Run:
 
     def act(self, task: str | Task, observation: object, stage: int = -1) -> Float32 | int:
         """What the policy at the end of a stage does on seeing an observation of a task: what `env.step` takes."""
-        task = parse_task(task) if isinstance(task, str) else task
+        task = task if isinstance(task, Task) else parse_task(task)
         if (task, stage) not in self._acting:
             state = self.state(stage)
             network = self.policy.network(known_task(self.policy, task), state.statistics)
@@ -226,12 +229,12 @@ def check_threads(threads: int | None) -> int:
     """The number of threads to use: as wanted, or all processors."""
     if threads is not None:
         within(threads, 1, MOST_THREADS, "threads")
-    return threads or default_threads()
+    return int(threads or default_threads())
 
 
 def check_seconds(seconds: float) -> None:
     """Refuse times between checkpoints that never come."""
-    require(0 <= seconds < math.inf, "checkpoint_seconds", seconds, "at least 0 and finite")
+    require(is_finite(seconds) and seconds >= 0, "checkpoint_seconds", seconds, "a number of at least 0 and finite")
 
 
 def open_folder(config: Config, out: Path, store: Path) -> None:
@@ -301,13 +304,18 @@ def train(
     Phases that the store already has, from this run or another, are not trained again. In a notebook, progress is shown
     below the cell. Ctrl-C stops at a safe point, as a KeyboardInterrupt; the same call goes on.
     """
+    if not isinstance(config, Config):
+        raise EvergaitError(f"config: is {config!r}; it must be a Config, such as preset('quick')")
+    require(isinstance(workers, Workers | None), "workers", workers, "LocalWorkers(n), or other Workers")
+    listed = isinstance(observers, list | tuple) and all(isinstance(one, Observer) for one in observers)
+    require(listed, "observers", observers, "a list of Observer")
     config = config.with_plugins()
     config.trust()
     config.check()
     n_threads = check_threads(threads)
     check_seconds(checkpoint_seconds)
-    out = Path(out)
-    root = Path(store) if store else out / "phases"
+    out = as_path(out, "out")
+    root = as_path(store, "store") if store is not None else out / "phases"
     open_folder(config, out, root)
     if in_notebook():
         observers = (*observers, NotebookProgress(len(config.stages())))

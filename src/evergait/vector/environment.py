@@ -189,6 +189,8 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
         return [None if one is None else int(one) for one in seed]
 
     def _reset_mask(self, options: dict[str, Any] | None) -> Bool:
+        if not isinstance(options, dict | None):
+            raise RefusedError(f"options: is {options!r}; it must be a dictionary or None")
         if not options or "reset_mask" not in options:
             return everybody(self.num_envs)
         mask = options["reset_mask"]
@@ -244,10 +246,10 @@ def _masked(columns: Columns, which: Bool) -> Infos:
     return infos
 
 
-def _mode(mode: str | AutoresetMode) -> AutoresetMode:
+def _mode(mode: object) -> AutoresetMode:
     if isinstance(mode, AutoresetMode):
         return mode
     known = {known.value: known for known in AutoresetMode}
-    if mode not in known:
+    if not isinstance(mode, str) or mode not in known:
         raise EvergaitError(f"autoreset_mode: is {mode!r}{nearest(str(mode), known)}")
     return known[mode]

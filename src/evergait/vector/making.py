@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from evergait.core.arrays import Float64
-from evergait.core.data import MOST_ROWS, MOST_THREADS, within
+from evergait.core.data import MOST_ROWS, MOST_THREADS, require, within
 from evergait.core.errors import EvergaitError, nearest
 from evergait.engines import engine_name
 from evergait.engines.mujoco.tasks import RULES
@@ -144,7 +144,8 @@ def make(
             raise EvergaitError(f"{name}: is {value!r}; it must be finite")
     env = make_environment(task.id, options)
     seen, action = env.observation_space, env.action_space
-    limit = int(env.spec.max_episode_steps or 0) if max_episode_steps is None and env.spec else max_episode_steps or 0
+    own = max_episode_steps is None and env.spec
+    limit = int((env.spec.max_episode_steps if own and env.spec else max_episode_steps) or 0)
     env.close()
     if not isinstance(seen, gymnasium.spaces.Box) or not isinstance(action, gymnasium.spaces.Box):
         raise EvergaitError(f"id: {task.id!r} has spaces that are not boxes")
@@ -196,9 +197,15 @@ def check(
         ("threads", threads, 1, MOST_THREADS),
         ("max_episode_steps", 0 if max_episode_steps is None else max_episode_steps, 0, 2**31 - 1),
     ):
-        if not isinstance(value, int | np.integer):
-            raise EvergaitError(f"{name}: is {value!r}; it must be a whole number")
-        within(int(value), least, most, name)
+        within(value, least, most, name)
+    given: Any = variants
+    listed = given is None or isinstance(given, Sequence)
+    require(
+        listed and all(isinstance(one, Variant) for one in given or ()),
+        "variants",
+        variants,
+        "a Variant, or a list of one for each environment",
+    )
     if variants is not None and len(variants) != num_envs:
         raise EvergaitError(f"variants: there are {len(variants)} for {num_envs} environments; give one for each")
     known = {np.dtype(kind): kind for kind in (np.float64, np.float32)}

@@ -2,18 +2,25 @@
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from evergait.core.arrays import Array, Bool, Float64, Int32
-from evergait.core.errors import EvergaitError
+from evergait import _native
+from evergait.core.arrays import Array, Bool, Float32, Float64, Int32, UInt32
+from evergait.core.data import MOST_ROWS, MOST_THREADS, require, within
+from evergait.core.errors import EvergaitError, nearest
 from evergait.core.random import PERTURBATION, Noise
 from evergait.engines import Episodes
 from evergait.engines.planar.engine import PlanarEngine
+from evergait.engines.planar.robot import compile_robot
 from evergait.policy import Network
 from evergait.policy.network import Activation, ActiveLayer
 from evergait.tasks import Task, parse_task, spaces
+
+MOST_TRACE = 1 << 32
+"""Bytes of the positions that one call may bring back."""
+ACTIVATIONS = get_args(Activation)
 
 
 @dataclass(frozen=True)
@@ -33,12 +40,17 @@ def policy(task: Task | str, hidden: tuple[int, ...] = (), activation: Activatio
 
     θ of it is a flat vector: of each layer the weights (n_out, n_in) by rows, then the bias.
     """
-    known = spaces(parse_task(task) if isinstance(task, str) else task)
+    known = spaces(_task(task))
+    hidden = as_widths(hidden)
+    if activation not in ACTIVATIONS:
+        raise EvergaitError(f"activation: is {activation!r}{nearest(activation, ACTIVATIONS)}")
     sizes, layers, offset = (known.n_observations, *hidden, known.n_actions), [], 0
     for i, (n_in, n_out) in enumerate(itertools.pairwise(sizes)):
         kind: Activation = "tanh" if i == len(hidden) else activation
         layers.append(ActiveLayer(offset, offset + n_in * n_out, n_in, n_out, kind))
         offset += (n_in + 1) * n_out
+    most = _native.MAX_PARAMETERS
+    require(offset <= most, "hidden", hidden, f"smaller: θ would have {offset:,} numbers, at most {most:,}")
     return Network(tuple(layers), known.action_middle, known.action_half_range)
 
 
@@ -61,22 +73,23 @@ def rollout(
 
     An episode is what a policy would do in `make(task)` after `reset(seed=...)`, to the bit.
     """
-    known = parse_task(task) if isinstance(task, str) else task
-    each = np.ascontiguousarray(thetas, np.float32)
-    least = n_parameters(network)
-    if each.ndim != 2 or each.shape[1] < least or not len(each):
-        raise EvergaitError(f"thetas: their shape is {each.shape}; it must be (n, {least}) with n of at least 1")
-    engine, starts = PlanarEngine(), np.array(list(map(_seed, np.atleast_1d(seeds))), np.uint32)
-    if threads < 1:
-        raise EvergaitError(f"threads: is {threads}; it must be at least 1")
-    if not starts.size:
-        raise EvergaitError("seeds: there are none; give at least one")
+    known = _task(task)
+    if not isinstance(network, Network):
+        raise EvergaitError(f"network: is {network!r}; it must be a Network, such as policy({known.name!r})")
+    each, engine, starts = _thetas(thetas, n_parameters(network)), PlanarEngine(), _seeds(seeds)
+    within(threads, 1, MOST_THREADS, "threads")
+    within(horizon, 0, 2**31 - 1, "horizon")
+    within(len(each) * len(starts), 1, MOST_ROWS, "thetas times seeds")
     if reason := engine.refuses(known):
         raise EvergaitError(reason)
     seen, needed = network.n_observations, spaces(known).n_observations
     if seen != needed:
         raise EvergaitError(f"network: sees {seen} numbers; {known.name} shows {needed}")
     n, m = len(each), len(starts)
+    if trajectories:
+        limit = min(filter(None, (horizon, spaces(known).n_steps)))
+        n_bytes = 8 * n * m * (limit + 1) * compile_robot(known).model.n_dofs
+        within(n_bytes, 0, MOST_TRACE, "trajectories (bytes)")
     request = Episodes(
         known,
         network,
@@ -86,9 +99,9 @@ def rollout(
         pair=np.repeat(np.arange(n, dtype=np.uint32), m),
         sign=np.zeros(n * m, np.float32),
         seed=np.tile(starts, n),
-        horizon=horizon,
+        horizon=int(horizon),
     )
-    outcome, trace = engine.run_each(request, each, threads, trajectories)
+    outcome, trace = engine.run_each(request, each, int(threads), bool(trajectories))
     return Rollouts(
         outcome.returns.reshape(n, m),
         outcome.lengths.reshape(n, m),
@@ -97,7 +110,50 @@ def rollout(
     )
 
 
-def _seed(seed: Any) -> int:
-    if not 0 <= seed < 2**32:
-        raise EvergaitError(f"seeds: one is {seed}; each must be from 0 to {2**32 - 1}")
-    return int(seed)
+def _task(task: Task | str) -> Task:
+    return task if isinstance(task, Task) else parse_task(task)
+
+
+def as_widths(hidden: Any) -> tuple[int, ...]:
+    """The widths of hidden layers, which a caller may have passed as anything."""
+    listed = isinstance(hidden, list | tuple) or (isinstance(hidden, np.ndarray) and hidden.ndim == 1)
+    require(listed, "hidden", hidden, "a tuple of widths, such as (32, 32)")
+    for i, width in enumerate(hidden):
+        within(width, 1, _native.MAX_WIDTH, f"hidden[{i}]")
+    return tuple(map(int, hidden))
+
+
+def _thetas(thetas: Any, least: int) -> Float32:
+    """(n, at least so many) finite numbers."""
+    try:
+        given = np.asarray(thetas)
+        with np.errstate(over="ignore"):  # what is then infinite is refused by its row
+            each = np.ascontiguousarray(given, None if given.dtype.kind == "c" else np.float32)
+    except (TypeError, ValueError) as error:
+        raise EvergaitError(f"thetas: are not an array of numbers: {error}") from None
+    if each.dtype != np.float32:
+        raise EvergaitError(f"thetas: are {each.dtype}; they must be real numbers")
+    if each.ndim != 2 or each.shape[1] < least or not len(each):
+        raise EvergaitError(f"thetas: their shape is {each.shape}; it must be (n, {least}) with n of at least 1")
+    finite = np.isfinite(each).all(axis=1)
+    if not finite.all():
+        raise EvergaitError(f"thetas: row {int(np.argmin(finite))} has numbers that are not finite in float32")
+    return each
+
+
+def _seeds(seeds: Any) -> UInt32:
+    """(m,) seeds."""
+    if isinstance(seeds, int) and not isinstance(seeds, bool):
+        seeds = [seeds]
+    try:
+        given = np.atleast_1d(np.asarray(list(seeds) if isinstance(seeds, range) else seeds))
+    except ValueError:
+        given = np.zeros((0, 0))
+    if given.ndim == 1 and not given.size:
+        raise EvergaitError("seeds: there are none; give at least one")
+    whole = given.ndim == 1 and all(isinstance(seed, int) and not isinstance(seed, bool) for seed in given.tolist())
+    require(whole, "seeds", seeds, "a whole number or a list of whole numbers")
+    low, high = int(given.min()), int(given.max())
+    if low < 0 or high >= 2**32:
+        raise EvergaitError(f"seeds: one is {low if low < 0 else high}; each must be from 0 to {2**32 - 1}")
+    return given.astype(np.uint32)

@@ -56,7 +56,7 @@ def pretrained(name: str) -> Run:
     >>> pretrained("walker").config.stream
     ('Walker2d-v5',)
     """
-    if name not in ROBOTS:
+    if name not in list(ROBOTS):
         raise EvergaitError(f"pretrained: there is no robot {name!r}{nearest(name, ROBOTS)}")
     return Entry(name).run
 
