@@ -287,7 +287,7 @@ def presets() -> dict[str, Any]:
 def preset(name: str) -> Config:
     """A config that ships with the package."""
     known = presets()
-    if name not in known:
+    if name not in list(known):
         raise EvergaitError(f"preset: there is no preset {name!r}{nearest(name, sorted(known))}")
     return config_from_data(known[name], name)
 

@@ -10,7 +10,7 @@ import shutil
 import signal
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -183,3 +183,24 @@ def test_no_flag_of_any_command_traces_back(seed: int, run: Path, tmp_path: Path
     n_flags = sum(len(flags_of((name,))) for name in COMMANDS if name != "study")
     n_flags += sum(len(flags_of(("study", action))) for action in STUDY)
     write_counts("flags", n, 0, f"{n_flags} flags of all {len(COMMANDS)} commands, {len(VALUES)} values", part=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "raise SystemExit(0)",
+        "class Odd(BaseException): pass\nraise Odd",
+        "class Odd(Exception):\n    def __str__(self): raise ValueError\nraise Odd",
+        "raise GeneratorExit",
+    ],
+)
+def test_a_module_that_ends_the_program_is_refused(
+    ask: Callable[..., tuple[int, str]], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("EVERGAIT_TRUSTED_MODULES", "")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "quitter.py").write_text(text)
+    code, output = ask("methods", "--import", "quitter")
+    assert code == 2
+    assert "the module 'quitter' cannot be imported" in output

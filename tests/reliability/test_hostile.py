@@ -372,3 +372,21 @@ def test_a_phase_that_says_it_is_another(tmp_path: Path) -> None:
     with pytest.raises(EvergaitError, match="does not match its folder's name"):
         PhaseFolder(folder).identity()
     assert identity_hash({"seed": 1}) == sha256(canonical_json({"seed": 1}).encode())[:24]
+
+
+@pytest.mark.parametrize("change", ["pairs = 0", "seed = -1", "every = 0", "sigma = -1.0", "episodes = 1000000000000"])
+def test_settings_that_cannot_be_trained_are_refused_when_trained_again(
+    ask: Ask, change: str, trained: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    lines = (run / "config.toml").read_text().splitlines()
+    name = change.partition(" ")[0]
+    lines = [change if line.startswith(f"{name} = ") else line for line in lines]
+    (run / "config.toml").write_text("\n".join(lines))
+    seal(run)
+    hash_ = phase(run).name
+    for words in (("verify", run, "--train"), ("reproduce", hash_, "--results", run)):
+        code, output = ask(*words, "--threads", "1")
+        assert code == 2, output
+        assert f"{name}: is " in output

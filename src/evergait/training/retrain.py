@@ -65,6 +65,7 @@ def retrain(
 
     It begins with the recorded θ of the phase before; where that was not kept, the phases before are trained, too.
     """
+    run.config.check()  # whoever wrote the folder may have written anything into it
     recorded, until = run.phases[stage], _Until(n_generations, tell)
     phases = plan_phases(run.config)[: stage + 1]
     with tempfile.TemporaryDirectory(prefix="evergait-retrain-") as folder:
