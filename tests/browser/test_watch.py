@@ -160,6 +160,20 @@ def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
     assert Answers(tmp_path).everything()["trainings"] == []
 
 
+def test_folders_that_nobody_made_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the kernel, which may not be read or go while one looks, and too many of them."""
+    assert find_trainings(Path("/proc/self")) == []
+    assert find_trainings(Path("/proc/1")) == []
+    (tmp_path / "self").symlink_to(tmp_path)
+    for name in "abc":
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr("evergait.live.trainings.MOST_FOLDERS", 4)
+    assert find_trainings(tmp_path) == []
+    (tmp_path / "d").mkdir()
+    with pytest.raises(EvergaitError, match="more than 4 folders in it; name one"):
+        find_trainings(tmp_path)
+
+
 def many(path: Path, n_phases: int) -> Path:
     """A study with so many finished phases."""
     shutil.copytree(SAMPLE, path)

@@ -1,6 +1,7 @@
 """Which runs and studies a folder holds, and how far each phase is, by their files alone: nothing is written."""
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from evergait.studies.scheduler import FAILURES
 
 DEPTH = 3
 """How far below a folder trainings are looked for."""
+MOST_FOLDERS = 10_000
+"""That are looked into; those of a study's phases do not count."""
 
 
 @dataclass(frozen=True)
@@ -41,22 +44,34 @@ def find_trainings(folder: Path) -> list[Training]:
     """All runs and studies in a folder, or below it."""
     if not folder.is_dir():
         raise EvergaitError(f"folder: {folder} is not a folder")
-    return list(_find(folder, DEPTH))
+    found: list[Training] = []
+    for number, training in enumerate(_find(folder, DEPTH)):
+        if number >= MOST_FOLDERS:
+            raise EvergaitError(
+                f"folder: {folder} has more than {MOST_FOLDERS:,} folders in it; name one that holds trainings"
+            )
+        found += [training] if training else []
+    return found
 
 
-def _find(folder: Path, depth: int) -> Iterator[Training]:
-    if is_study(folder) or (folder / "run.json").exists():
-        try:
-            yield _study(folder) if is_study(folder) else _run(folder)
-        except EvergaitError as error:  # one that is damaged, or just being made, does not hide the others
-            yield Training(folder, str(error), (), PhaseStore(folder / "phases"))
-    elif depth:
-        entries: list[Path] = []
-        with contextlib.suppress(OSError):  # it has gone meanwhile, or is not for us to read
-            entries = sorted(folder.iterdir())
-        for entry in entries:
-            if entry.is_dir() and not entry.is_symlink() and entry.name[0] != ".":
-                yield from _find(entry, depth - 1)
+def _find(folder: Path, depth: int) -> Iterator[Training | None]:
+    """Every folder that is looked into, as a training or as none."""
+    inside: list[str] = []
+    try:
+        is_one = is_study(folder) or (folder / "run.json").exists()
+        if not is_one and depth:
+            with os.scandir(folder) as entries:
+                inside = sorted(
+                    entry.path for entry in entries if entry.name[0] != "." and entry.is_dir(follow_symlinks=False)
+                )
+    except OSError:  # it has gone meanwhile, or is not for us to read
+        is_one = False
+    try:
+        yield (_study(folder) if is_study(folder) else _run(folder)) if is_one else None
+    except EvergaitError as error:  # one that is damaged, or just being made, does not hide the others
+        yield Training(folder, str(error), (), PhaseStore(folder / "phases"))
+    for path in inside:
+        yield from _find(Path(path), depth - 1)
 
 
 def _study(folder: Path) -> Training:
