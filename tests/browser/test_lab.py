@@ -70,6 +70,17 @@ def test_it_is_one_small_file(lab: Path) -> None:
     assert lab.stat().st_size <= MOST_BYTES
 
 
+def test_what_does_not_fit_is_left_out_in_words() -> None:
+    results = load_results(SAMPLE)
+    whole, small = lab_data(results), lab_data(results, most_bytes=300_000)
+    assert [len(run["memory"]) for run in whole["runs"]] == [1, 2]
+    assert [len(run["memory"]) for run in small["runs"]] == [1, 0]
+    assert not any("left out" in words or "not offered" in words for words in whole["messages"])
+    assert any(words.startswith("Distillation is not offered for 1 of the runs") for words in small["messages"])
+    assert any("policies from the middle of phases are left out" in words for words in small["messages"])
+    assert sum(map(len, small["thetas"])) < 300_000
+
+
 def test_two_robots_live_and_one_has_forgotten(opened: Callable[..., Any]) -> None:
     page = opened()
     naive, distilled = page.locator(".outcome").all_inner_texts()

@@ -112,6 +112,12 @@ def test_robots_of_a_report_live_in_place_of_what_was_recorded(walker: Path, ope
     until(page, "lab.sides[1].stage.distance() > 2")
     page.locator("#lab .pick-when").first.select_option(label="after Walker2d")
     until(page, "lab.sides[0].stage.distance() > 2")
+    page.locator("details:has(#training) > summary").click()
+    assert page.locator("#method option").all_inner_texts() == ["naive", "replay", "distill"]
+    page.locator("#method").select_option("distill")
+    page.locator("#generations").fill("1")
+    page.locator("#train").click()
+    until(page, "document.querySelector('#news').textContent.startsWith('Generation 1 of 1')")
 
 
 def test_a_report_trains_on(walker: Path, opened: Open) -> None:

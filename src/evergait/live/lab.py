@@ -21,7 +21,7 @@ REPORT_BYTES = 2_000_000
 """Bytes of θ in a report; moments beyond it are left out."""
 
 
-def lab_data(results: Results, train: bool = True, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
+def lab_data(results: Results, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     """All that a page with live robots reads; what cannot live on it is said in words."""
     robots, messages = [], []
     names = dict.fromkeys(task for entry in results.entries for ledger in entry.run.ledgers for task in ledger.tasks)
@@ -32,7 +32,7 @@ def lab_data(results: Results, train: bool = True, most_bytes: int = MOST_BYTES)
         except EvergaitError as error:
             messages.append(f"{error}.")
     shelves = Shelves(tuple(parse_task(robot["name"]) for robot in robots), most_bytes)
-    shelves.fill(results, train)
+    shelves.fill(results)
     messages += [
         f"{short(robot['name'])} lives here but is not trained here: only NumPy draws its resets."
         for robot in robots
@@ -42,6 +42,8 @@ def lab_data(results: Results, train: bool = True, most_bytes: int = MOST_BYTES)
         messages.append(
             f"{shelves.n_left_out} policies from the middle of phases are left out to keep this file small."
         )
+    if shelves.n_untaught:
+        messages.append(f"Distillation is not offered for {shelves.n_untaught} of the runs, to keep this file small.")
     return {
         "module": packed_module(),
         "robots": robots,
@@ -66,5 +68,5 @@ def render_lab(folder: Path | None = None) -> str:
 def alive(results: Results) -> Alive | None:
     """The same inside a report, for the first seed of every condition and order; none if no robot of it can live."""
     first = {(entry.condition, entry.order): entry for entry in reversed(results.entries)}
-    data = lab_data(replace(results, entries=tuple(reversed(first.values()))), train=False, most_bytes=REPORT_BYTES)
+    data = lab_data(replace(results, entries=tuple(reversed(first.values()))), REPORT_BYTES)
     return page.inside_report(data) if data["runs"] else None

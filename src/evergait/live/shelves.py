@@ -1,7 +1,7 @@
 """What training in a page needs beyond θ: which settings it knows, and what distillation remembers of earlier tasks."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -95,7 +95,7 @@ def _collect(entry: Entry, stage: int, state: State, method: Distill, task: Task
 
 
 MOST_BYTES = 1_000_000
-"""Bytes of θ in base64; the whole page must stay below 1.5 MB."""
+"""Bytes of θ, and of what they teach, in base64; the whole page must stay below 1.5 MB."""
 
 
 @dataclass
@@ -109,21 +109,39 @@ class Shelves:
     thetas: list[str] = field(default_factory=list)
     runs: list[dict[str, Any]] = field(default_factory=list)
     n_left_out: int = 0
+    n_untaught: int = 0
+    """Runs without all of what distillation needs."""
     _numbers: dict[str, int] = field(default_factory=dict)
     _n_bytes: int = 0
+    _n_lesson_bytes: int = 0
 
-    def fill(self, results: Results, train: bool = True) -> None:
-        """All runs: first the ends of all phases, then, while there is room, what was kept between."""
+    def fill(self, results: Results) -> None:
+        """All runs: the ends of all phases; then, while there is room, what they teach, and what was kept between."""
         entries = [entry for entry in results.entries if entry.run.has_policies and self._lives(entry.run)]
         listed = [(entry, [entry.run.state(i) for i in range(len(entry.run.phases))]) for entry in entries]
-        for ends in (True, False):
-            for _, states in listed:
-                for state in states:
-                    for theta in (state.theta,) if ends else state.snapshots.values():
-                        self._put(theta)
-        for entry, states in listed:
-            teaching = lessons(entry, states, results) if train else ()
-            self.runs.append(self._run(entry, states, teaching))
+        for _, states in listed:
+            for state in states:
+                self._put(state.theta)
+        taught = [list(self._lessons(entry, states, results)) for entry, states in listed]
+        for _, states in listed:
+            for state in states:
+                for theta in state.snapshots.values():
+                    self._put(theta)
+        for (entry, states), lessons_of_it in zip(listed, taught, strict=True):
+            self.runs.append(self._run(entry, states, lessons_of_it))
+
+    def _lessons(self, entry: Entry, states: list[State], results: Results) -> Iterator[dict[str, Any]]:
+        if cannot_train(entry.run.config):
+            return
+        for lesson in lessons(entry, states, results):
+            data = lesson.data()
+            n_bytes = sum(len(part) for parts in data["memory"].values() for part in parts)
+            if self._n_lesson_bytes + n_bytes > self.most_bytes // 4:
+                self.n_untaught += 1
+                return
+            self._n_lesson_bytes += n_bytes
+            self._n_bytes += n_bytes
+            yield data
 
     def _lives(self, run: Run) -> bool:
         return set(run.ledgers[0].tasks) <= {task.name for task in self.tasks}
@@ -140,7 +158,7 @@ class Shelves:
             self.thetas.append(text)
         return self._numbers[digest]
 
-    def _run(self, entry: Entry, states: list[State], teaching: Iterable[Teaching]) -> dict[str, Any]:
+    def _run(self, entry: Entry, states: list[State], taught: list[dict[str, Any]]) -> dict[str, Any]:
         run = entry.run
         moments = [self._initial(run)]
         for stage, state in enumerate(states):
@@ -155,7 +173,7 @@ class Shelves:
             "cannotTrain": cannot_train(run.config),
             "moments": moments,
             "curves": [_curve(run, stage) for stage in range(len(states))],
-            "memory": [one.data() for one in teaching],
+            "memory": taught,
         }
 
     def _initial(self, run: Run) -> dict[str, Any]:
