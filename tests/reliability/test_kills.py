@@ -196,6 +196,14 @@ SIGNALS = [
 ]
 
 
+def leaves_nothing_behind(output: str, mark: str, shared: set[str]) -> None:
+    """What was stopped says how to go on, and neither a process nor shared memory of it is left."""
+    assert "run the same command again to go on" in output
+    assert "Traceback" not in output
+    wait_until(lambda: not processes_with(mark), 5)
+    wait_until(lambda: shared_memory() <= shared, 10)  # neighbours come and go
+
+
 def stop_once(folder: Path, config: Config, numbers: tuple[int, ...], chance: random.Random) -> float:
     (folder / "c.toml").write_text(config.to_toml())
     mark, shared = str(uuid.uuid4()), shared_memory()
@@ -206,11 +214,8 @@ def stop_once(folder: Path, config: Config, numbers: tuple[int, ...], chance: ra
         wait_until(lambda: any(ledger.stat().st_size for ledger in ledgers("phases/*/ledger.jsonl")))
         output, seconds = stop(process, numbers, chance)
         assert process.returncode in {128 + number for number in numbers}, output
-        assert "run the same command again to go on" in output
-        assert "Traceback" not in output
         assert seconds < SECONDS
-        wait_until(lambda: not processes_with(mark), 5)
-        wait_until(lambda: shared_memory() <= shared, 10)  # neighbours come and go
+        leaves_nothing_behind(output, mark, shared)
     finally:
         for pid in processes_with(mark):
             os.kill(pid, signal.SIGKILL)
@@ -308,10 +313,7 @@ def test_a_study_stops_with_all_its_processes(tmp_path: Path, study: Path) -> No
             time.sleep(0.05)
         output, _ = process.communicate(timeout=SECONDS)
         assert process.returncode == 128 + numbers[0], output
-        assert "run the same command again to go on" in output
-        assert "Traceback" not in output
-        wait_until(lambda: not processes_with(mark), 5)
-        wait_until(lambda: shared_memory() <= shared, 10)  # neighbours come and go
+        leaves_nothing_behind(output, mark, shared)
     finally:
         for pid in processes_with(mark):
             os.kill(pid, signal.SIGKILL)
