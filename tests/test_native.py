@@ -323,6 +323,16 @@ FLAGS = "-std=c++17 -O1 -g1 -ffp-contract=off -fno-math-errno -Wno-psabi -DEVERG
 CHECKS = "-fno-var-tracking -fsanitize=address,undefined -fno-sanitize-recover=all"
 
 
+def test_a_crew_does_every_piece_once(tmp_path: Path) -> None:
+    if not shutil.which("g++"):
+        pytest.skip("there is no C++ compiler")
+    program = str(tmp_path / "crew")
+    command = ["g++", "-std=c++17", "-O1", "-g1", "-fsanitize=thread", "-I", str(ROOT / "native"), "-o", program]
+    subprocess.run([*command, str(ROOT / "tests/native/crew.cpp")], check=True)
+    fixed = ["setarch", "-R"] if shutil.which("setarch") else []  # the sanitizer dislikes randomised addresses
+    subprocess.run([*fixed, program], check=True)
+
+
 def test_no_kernel_leaves_its_arrays(tmp_path: Path) -> None:
     if not shutil.which("g++"):
         pytest.skip("there is no C++ compiler")

@@ -12,7 +12,7 @@ namespace evergait {
 namespace {
 
 constexpr int64_t kBlockRows = 16;   // that a thread takes at once: a few vectors of robots
-constexpr int64_t kLeastBlocks = 8;  // that a further thread is worth: to start it takes as long as a few of them
+constexpr int64_t kLeastBlocks = 4;  // that a further thread is worth: to wake it takes as long as one or two of them
 
 class PlanarVector {
  public:
@@ -50,6 +50,7 @@ class PlanarVector {
 
   // Which robot is in which row.
   void assign(nb::sequence groups, In<int32_t, 1> group) {
+    require_idle();
     std::vector<VectorGroup> read;
     for (nb::handle one : groups) read.push_back(read_group(Members(one, "group")));
     require_shape("group", group, {n_});
@@ -68,11 +69,13 @@ class PlanarVector {
     for (int64_t i = 0; i < n_ * n_actions_; i++)
       if (which(i / n_actions_) && !(job.actions[i] - job.actions[i] == 0.0f))
         refuse("actions[" + std::to_string(i / n_actions_) + "]", std::to_string(job.actions[i]), "a finite number");
+    const int n_workers = int(std::clamp<int64_t>(job.n_blocks / kLeastBlocks, 1, n_threads));
+    if (!crew_ || !crew_->serves(n_workers)) crew_.emplace(n_workers);
     Status status;
     {
+      const Busy busy(is_busy_);
       nb::gil_scoped_release release;
-      const int64_t n_workers = std::clamp<int64_t>(job.n_blocks / kLeastBlocks, 1, n_threads);
-      status = parallel(n_workers, 1, n_threads, [&](int64_t, int64_t) { return kernels_->vector_step(job); });
+      status = crew_->run(n_workers, [&](int64_t) { return kernels_->vector_step(job); });
     }
     raise_status(status);
   }
@@ -84,6 +87,16 @@ class PlanarVector {
   }
 
  private:
+  struct Busy {  // while the lock of Python is not held
+    explicit Busy(bool& flag) : flag(flag) { flag = true; }
+    ~Busy() { flag = false; }
+    bool& flag;
+  };
+
+  void require_idle() const {
+    if (is_busy_) refuse("vector", "in use", "used by one thread at a time");
+  }
+
   VectorGroup read_group(const Members& from) const {
     VectorGroup group = {};
     const auto description = from.in<double, 1>("description"), rules = from.in<double, 1>("rules");
@@ -105,6 +118,7 @@ class PlanarVector {
   // The rows of a call, cut into blocks.
   VectorJob prepare(const In<uint8_t, 1>& which) {
     require_shape("which", which, {n_});
+    require_idle();
     if (group_.empty() && n_) refuse("group", "not assigned yet", "assigned before the first call");
     rows_.clear(), blocks_.clear();
     for (const int64_t row : order_) {
@@ -148,11 +162,12 @@ class PlanarVector {
   In<double, 1> normal_width_;
   In<uint64_t, 1> normal_bound_;
   int limit_;
-  bool ends_, normal_;
+  bool ends_, normal_, is_busy_ = false;
   uint32_t noise_purpose_;
   std::vector<VectorGroup> groups_;
   std::vector<int32_t> group_;
   std::vector<int64_t> order_, rows_, blocks_;
+  std::optional<Crew> crew_;
 };
 
 }  // namespace
