@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 
 from evergait.config import Config, Evaluation
+from evergait.core.arrays import Array
 from evergait.core.data import from_data
 from evergait.core.random import PERTURBATION, Noise
 from evergait.engines import Episodes
 from evergait.methods import Method, Replay
 from evergait.policy import Policy, PolicyConfig
 from evergait.tasks import parse_task
+from evergait.vector import VectorEnvironment
 
 
 def tiny_study(
@@ -72,3 +74,18 @@ def tiny_request(task: str = "InvertedPendulum-v5", n_rows: int = 50, **changes:
         **changes,
     }
     return Episodes(**values)
+
+
+def play(env: VectorEnvironment, n_steps: int, seed: int | None = 5) -> list[Array]:
+    """Observations, rewards and endings of random actions."""
+    random = np.random.default_rng(2)
+    seen = [env.reset(seed=seed)[0]] if seed is not None else []
+    for _ in range(n_steps):
+        actions = random.uniform(-1, 1, (256, *env.single_action_space.shape))[: env.num_envs].astype(np.float32)
+        seen.extend(np.array(part, float) for part in env.step(actions)[:4])
+    return seen
+
+
+def equal(one: list[Array], other: list[Array]) -> bool:
+    """Whether two plays are the same to the bit."""
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(one, other, strict=True))

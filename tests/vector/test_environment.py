@@ -1,10 +1,5 @@
 """What Gymnasium's VectorEnv promises, and what ours promises beyond it."""
 
-import gc
-import os
-import warnings
-from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import gymnasium
@@ -14,6 +9,7 @@ from gymnasium.utils import seeding
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import vector as wrappers
+from small import equal, play
 
 import evergait.vector
 from evergait.core.arrays import Array
@@ -23,20 +19,6 @@ from evergait.policy.network import Acting
 from evergait.tasks import VARIANTS
 from evergait.vector import Variant, VectorEnvironment, make
 from evergait.vector.robots import Generators, normal_table
-
-
-def play(env: VectorEnvironment, n_steps: int, seed: int | None = 5) -> list[Array]:
-    """Observations, rewards and endings of random actions."""
-    random = np.random.default_rng(2)
-    seen = [env.reset(seed=seed)[0]] if seed is not None else []
-    for _ in range(n_steps):
-        actions = random.uniform(-1, 1, (256, *env.single_action_space.shape))[: env.num_envs].astype(np.float32)
-        seen.extend(np.array(part, float) for part in env.step(actions)[:4])
-    return seen
-
-
-def equal(one: list[Array], other: list[Array]) -> bool:
-    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(one, other, strict=True))
 
 
 @pytest.mark.parametrize("identifier", sorted(RULES))
@@ -107,59 +89,6 @@ def test_wrappers_of_gymnasium_work() -> None:
     env.reset(seed=1)
     told = [env.step(env.action_space.sample())[4] for _ in range(25)]
     assert any("episode" in infos and infos["episode"]["l"].max() <= 20 for infos in told)
-
-
-def test_neither_threads_nor_neighbours_change_a_bit() -> None:
-    one = play(make("Walker2d-v5", 200, max_episode_steps=30), 60)
-    assert equal(one, play(make("Walker2d-v5", 200, threads=3, max_episode_steps=30), 60))
-    few = play(make("Walker2d-v5", 3, max_episode_steps=30), 60)
-    assert equal([part[:3] for part in one], few)
-
-
-def test_a_fork_steps_with_threads_of_its_own() -> None:
-    env, right = (make("Hopper-v5", 200, threads=n) for n in (2, 1))
-    before = play(env, 3)  # its threads are there now
-    assert equal(before, play(right, 3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, which is what this is about
-        forked = os.fork()
-    if not forked:
-        os._exit(0 if equal(play(env, 5), play(right, 5)) else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]) == 0
-    assert equal(play(env, 5), play(right, 5))
-
-
-def test_threads_end_with_their_environment() -> None:
-    def n_threads() -> int:
-        return len(list(Path("/proc/self/task").iterdir()))
-
-    before, env = n_threads(), make("Hopper-v5", 200, threads=3)
-    play(env, 2)
-    assert n_threads() == before + 2
-    del env
-    gc.collect()
-    assert n_threads() == before
-
-
-def test_two_threads_of_python_cannot_step_it_at_once() -> None:
-    env, refused = make("Walker2d-v5", 2000), []
-    env.reset(seed=1)
-    actions = env.action_space.sample()
-
-    def step() -> None:
-        for _ in range(30):
-            try:
-                env.step(actions)
-            except EvergaitError as error:
-                refused.append(str(error))
-
-    both = [Thread(target=step) for _ in range(2)]
-    for thread in both:
-        thread.start()
-    for thread in both:
-        thread.join()
-    assert refused
-    assert set(refused) == {"vector: is in use; it must be used by one thread at a time"}
 
 
 def test_an_episode_has_the_return_that_the_engine_gives_it() -> None:

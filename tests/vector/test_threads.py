@@ -1,0 +1,65 @@
+"""Threads of a vector environment change no bit, survive a fork, and end with it; Python's own must take turns."""
+
+import gc
+import os
+import warnings
+from pathlib import Path
+from threading import Thread
+
+from small import equal, play
+
+from evergait.core.errors import EvergaitError
+from evergait.vector import make
+
+
+def test_neither_threads_nor_neighbours_change_a_bit() -> None:
+    one = play(make("Walker2d-v5", 200, max_episode_steps=30), 60)
+    assert equal(one, play(make("Walker2d-v5", 200, threads=3, max_episode_steps=30), 60))
+    few = play(make("Walker2d-v5", 3, max_episode_steps=30), 60)
+    assert equal([part[:3] for part in one], few)
+
+
+def test_a_fork_steps_with_threads_of_its_own() -> None:
+    env, right = (make("Hopper-v5", 200, threads=n) for n in (2, 1))
+    before = play(env, 3)  # its threads are there now
+    assert equal(before, play(right, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, which is what this is about
+        forked = os.fork()
+    if not forked:
+        os._exit(0 if equal(play(env, 5), play(right, 5)) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]) == 0
+    assert equal(play(env, 5), play(right, 5))
+
+
+def test_threads_end_with_their_environment() -> None:
+    def n_threads() -> int:
+        return len(list(Path("/proc/self/task").iterdir()))
+
+    before, env = n_threads(), make("Hopper-v5", 200, threads=3)
+    play(env, 2)
+    assert n_threads() == before + 2
+    del env
+    gc.collect()
+    assert n_threads() == before
+
+
+def test_two_threads_of_python_cannot_step_it_at_once() -> None:
+    env, refused = make("Walker2d-v5", 2000), []
+    env.reset(seed=1)
+    actions = env.action_space.sample()
+
+    def step() -> None:
+        for _ in range(30):
+            try:
+                env.step(actions)
+            except EvergaitError as error:
+                refused.append(str(error))
+
+    both = [Thread(target=step) for _ in range(2)]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    assert refused
+    assert set(refused) == {"vector: is in use; it must be used by one thread at a time"}
