@@ -46,7 +46,7 @@ class StudyRun:
     """Train every run of a study; the same command again goes on where it stopped."""
 
     study: tyro.conf.Positional[str]
-    """Name of a study (paper, authors, readings, methods, strengths, tuning, return, fast, demo) or a TOML file
+    """Name of a study (paper, authors, methods, strengths, tuning, return, fast, demo) or a TOML file
     of yours."""
     out: Path
     """Folder of the study."""
