@@ -319,7 +319,7 @@ def test_too_little_memory_and_too_many_threads_are_errors(code: str, words: str
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("native/planar.cpp", "native/kernels.cpp", "native/planar/description.cpp")
-FLAGS = "-std=c++17 -O1 -g1 -ffp-contract=off -fno-math-errno -Wno-psabi -DEVERGAIT_RUNTIME_TREES"
+FLAGS = "-std=c++17 -O0 -g1 -ffp-contract=off -fno-math-errno -Wno-psabi -DEVERGAIT_RUNTIME_TREES"
 CHECKS = "-fno-var-tracking -fsanitize=address,undefined -fno-sanitize-recover=all"
 
 
