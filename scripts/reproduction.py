@@ -65,7 +65,7 @@ TIE = 0.02
 
 
 def is_asked_for(condition: str, order: str) -> bool:
-    """Whether a run belongs to the one order that both readings are compared on."""
+    """Whether a run belongs to the one order that both readings are compared on, or is a baseline of it."""
     return condition == "single" or order == ORDER
 
 
@@ -74,7 +74,10 @@ def analyses() -> dict[str, Analysis]:
     found = {reading: load_results(folder) for reading, folder in STUDIES.items()}
     return {
         reading: analyse(
-            replace(results, entries=tuple(e for e in results.entries if is_asked_for(e.condition, e.order)))
+            replace(
+                results,
+                entries=tuple(e for e in results.entries if is_asked_for(e.condition, e.order) and e.run.is_done),
+            )
         )
         for reading, results in found.items()
     }

@@ -225,6 +225,15 @@ def test_a_study_may_grow_but_not_shrink(tiny: Path, tmp_path: Path) -> None:
         run_study(tiny, out, threads=1, artifacts=False)
 
 
+def test_how_a_study_is_measured_may_change(tiny: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run_study(tiny, out, threads=1, artifacts=False)
+    assert load_results(out).scores == ""
+    tiny.write_text('scores = "paper"\n' + tiny.read_text())
+    assert run_study(tiny, out, threads=1, artifacts=False).scores == "paper"
+    assert load_results(out).scores == "paper"
+
+
 def test_two_processes_do_not_train_one_study(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / "phases").mkdir(parents=True)
     with (

@@ -120,12 +120,12 @@ def open_study(study: Study, path: Path) -> list[Cell]:
         raise EvergaitError(f"out: {path} cannot be made a folder: {error.strerror}") from error
     cells = study_cells(study)
     if is_study(path):
-        _, there = read_cells(path)
+        head, there = read_cells(path)
         n_there = len({cell.seed for cell in there})
         if n_there > study.outline.seeds:
             cells = study_cells(study.with_seeds(n_there))
         _require_same(cells, there, path)
-        if len(there) == len(cells):
+        if len(there) == len(cells) and head["scores"] == study.outline.scores:
             return cells
         study = study.with_seeds(max(n_there, study.outline.seeds))
     elif foreign:
@@ -137,9 +137,9 @@ def open_study(study: Study, path: Path) -> list[Cell]:
             {"condition": c.condition, "order": c.order, "seed": c.seed, "phases": list(c.phases), "config": c.config}
             for c in map(stored, cells)
         ]
-        head = {"title": study.outline.title, "description": study.outline.description, "scale": study.outline.scale}
+        words = {"title": study.outline.title, "description": study.outline.description, "scale": study.outline.scale}
         scores = {"scores": study.outline.scores} if study.outline.scores else {}
-        write_json(path / "study.json", {**head, **scores, "cells": listed})
+        write_json(path / "study.json", {**words, **scores, "cells": listed})
     except OSError as error:
         raise EvergaitError(f"out: {path} cannot be written: {error.strerror}") from error
     return cells
