@@ -81,6 +81,21 @@ def test_what_does_not_fit_is_left_out_in_words() -> None:
     assert sum(map(len, small["thetas"])) < 300_000
 
 
+def test_what_was_lost_is_shown_beside_what_kept_it_and_not_beside_a_stream_that_has_not_come_so_far(
+    opened: Callable[..., Any],
+) -> None:
+    def run(*ends: float) -> dict[str, Any]:
+        return {
+            "order": "A > B",
+            "stream": ["A", "B"][: len(ends)],
+            "curves": [{"returns": {"A": [end]}} for end in ends],
+        }
+
+    data = {"robots": [{"name": "A"}], "runs": [run(9, 1), run(10), run(9, 8)]}
+    found = opened().evaluate("(data) => lab.constructor.mostLost(data)", data)
+    assert (found["task"], found["lost"], found["kept"]) == ("A", 0, 2)
+
+
 def test_two_robots_live_and_one_has_forgotten(opened: Callable[..., Any]) -> None:
     page = opened()
     naive, distilled = page.locator(".outcome").all_inner_texts()

@@ -72,7 +72,7 @@ class Lab {
 
   // What was lost most beside what kept it best, or beside itself before that; unless the address says otherwise.
   open() {
-    const { runs, robots } = this.data, { task, lost, kept } = mostLost(this.data), asked = new URLSearchParams(location.search);
+    const { runs, robots } = this.data, { task, lost, kept } = Lab.mostLost(this.data), asked = new URLSearchParams(location.search);
     this.task = robots.find((robot) => robot.name === (asked.get("task") ?? task)) ?? robots[0];
     const number = (name) => runs.findIndex((run) => asked.get(name)?.startsWith(`${keyOf(run)}|`));
     const [left, right] = [number("left"), number("right")];
@@ -214,23 +214,23 @@ class Lab {
     this.sides.forEach((side) => side.stage.change({ ...this.world }));
     this.draw();
   }
-}
 
-// The task and the run that lost most of what it had learnt, as a share of what any run reached; and the run of that
-// order which has most of it at the end.
-function mostLost({ runs, robots }) {
-  let found = { task: robots[0].name, lost: 0, kept: 0, loss: -Infinity };
-  const last = (run, stage, task) => run.curves[stage]?.returns[task]?.at(-1) ?? NaN, end = (run, task) => last(run, run.curves.length - 1, task);
-  for (const { name: task } of robots) {
-    const reached = Math.max(1, ...runs.flatMap((run) => run.curves.flatMap((curve) => curve.returns[task] ?? [])).filter(isNumber));
-    runs.forEach((run, lost) => {
-      const loss = (last(run, run.stream.indexOf(task), task) - end(run, task)) / reached;
-      if (!(loss > found.loss)) return;
-      const others = runs.map((other, i) => [i, other]).filter(([, other]) => other.order === run.order).map(([i, other]) => [i, end(other, task)]);
-      found = { task, lost, loss, kept: others.reduce((best, next) => (next[1] > best[1] ? next : best), [lost, end(run, task)])[0] };
-    });
+  // The task and the run that lost most of what it had learnt, as a share of what any run reached; and the run of that
+  // order, as far in it, which has most of it at the end.
+  static mostLost({ runs, robots }) {
+    let found = { task: robots[0].name, lost: 0, kept: 0, loss: -Infinity };
+    const last = (run, stage, task) => run.curves[stage]?.returns[task]?.at(-1) ?? NaN, end = (run, task) => last(run, run.curves.length - 1, task);
+    for (const { name: task } of robots) {
+      const reached = Math.max(1, ...runs.flatMap((run) => run.curves.flatMap((curve) => curve.returns[task] ?? [])).filter(isNumber));
+      runs.forEach((run, lost) => {
+        const loss = (last(run, run.stream.indexOf(task), task) - end(run, task)) / reached;
+        if (!(loss > found.loss)) return;
+        const others = runs.map((other, i) => [i, other]).filter(([, other]) => other.order === run.order && other.curves.length >= run.curves.length).map(([i, other]) => [i, end(other, task)]);
+        found = { task, lost, loss, kept: others.reduce((best, next) => (next[1] > best[1] ? next : best), [lost, end(run, task)])[0] };
+      });
+    }
+    return found;
   }
-  return found;
 }
 
 // In its own page, or inside a report.
