@@ -25,7 +25,8 @@ def fill_in(page: str, blocks: dict[str, str]) -> None:
         text = filled(text, name, block)
     path.write_text(text)
     digests = json.loads(DIGESTS.read_text()) if DIGESTS.exists() else {}
-    digests.setdefault(page, {}).update({name: digest(text, name) for name in blocks})
+    known = {**digests.get(page, {}), **{name: digest(text, name) for name in blocks}}
+    digests[page] = {name: known[name] for name in parts(text) if name in known}
     DIGESTS.write_text(json.dumps(digests, indent=2, sort_keys=True) + "\n")
 
 
