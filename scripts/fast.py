@@ -42,6 +42,8 @@ EPISODES, EPISODE_SEED = 50, 2026
 """The seed decides the episodes, which training and its evaluations have not seen."""
 ARS = {"Hopper-v5": 3120, "Swimmer-v5": 325, "Walker2d-v5": 4390, "HalfCheetah-v5": 3430}
 """Thresholds of Mania et al. 2018 (arXiv:1803.07055), for an older version of these tasks."""
+BEST = {"Hopper-v5": 3618, "Swimmer-v5": 366, "Walker2d-v5": 5007, "HalfCheetah-v5": 12139}
+"""The best that libraries publish for older versions: TRPO of rl-zoo3 (the first two), SAC of Tianshou."""
 
 
 def play(entry: Entry, workers: LocalWorkers, n_episodes: int = EPISODES) -> list[float]:
@@ -75,13 +77,13 @@ def parts() -> dict[str, str]:
     lines = []
     for task, threshold in ARS.items():
         means = sorted(fmean(row["returns"]) for row in rows if row["task"] == task)
-        passed = sum(mean >= threshold for mean in means)
-        each = ", ".join(f"{mean:,.0f}" for mean in means)
-        lines.append((short(task), f"{threshold:,}", f"{passed} of {len(means)}", f"{median(means):,.0f}", each))
+        counts = (
+            f"{mark:,}: {sum(mean >= mark for mean in means)} of {len(means)}" for mark in (threshold, BEST[task])
+        )
+        lines.append((short(task), *counts, f"{median(means):,.0f}", ", ".join(f"{mean:,.0f}" for mean in means)))
     caption = f"Mean returns of {EPISODES} fresh episodes in plain Gymnasium, one number per seed"
-    return {
-        "fast": markdown(Table("fast", caption, ("task", "ARS asks", "seeds that pass", "median", "all"), tuple(lines)))
-    }
+    columns = ("task", "ARS's threshold: seeds that pass", "best published: seeds that pass", "median", "all")
+    return {"fast": markdown(Table("fast", caption, columns, tuple(lines)))}
 
 
 def ship(entries: tuple[Entry, ...]) -> None:
