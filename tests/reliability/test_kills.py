@@ -336,3 +336,25 @@ except Stop as stop:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (143, "written\n")
+
+
+def test_a_signal_inside_a_finalizer_is_neither_lost_nor_a_traceback() -> None:
+    """Python ignores exceptions there, and would print them."""
+    code = """
+import os, signal
+from evergait.core.signals import Stop, interruptible, stop_at_safe_points
+class Ends:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+try:
+    with stop_at_safe_points():
+        with interruptible():
+            Ends()
+            print("goes on", flush=True)
+        with interruptible():
+            print("not reached")
+except Stop as stop:
+    raise SystemExit(stop.exit_code)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (143, "goes on\n", "")

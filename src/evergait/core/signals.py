@@ -6,6 +6,7 @@ generation is being simulated and may be thrown away, and is otherwise remembere
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
@@ -54,12 +55,15 @@ def stop_at_safe_points() -> Iterator[None]:
     before = {
         number: signal.signal(number, _handle) for number in HANDLED if signal.getsignal(number) != signal.SIG_IGN
     }
+    complain = sys.unraisablehook
+    sys.unraisablehook = lambda lost: None if isinstance(lost.exc_value, Stop) else complain(lost)
     try:
         yield
         if _pending.number:  # it came after the last place where it could surface
             raise _stop(_pending.number)
     finally:
         _pending.number = 0
+        sys.unraisablehook = complain
         for number, handler in before.items():
             signal.signal(number, handler)
 
