@@ -38,7 +38,7 @@ gates: setup
 	$(BIN)/mypy
 
 test: gates
-	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not prove and not agree"
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not prove and not agree"
 
 # Most proofs wait for disks, signals and processes, so more of them run at once than there are processors; in memory if there is a
 # file system there, for they sync a hundred thousand files.

@@ -15,8 +15,6 @@ from evergait.studies.results import Results
 from evergait.training.run import train
 
 os.environ["NO_COLOR"] = "1"
-LONG = ("ray", "test_train.py", "test_lab.py", "test_kills.py", "test_pages.py", "test_scheduler.py")
-"""Groups of tests that take longest."""
 SWITCHES = [
     "--headless",
     "--no-sandbox",
@@ -27,15 +25,6 @@ SWITCHES = [
     "--disable-component-update",
     "--disable-sync",
 ]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests stay in one process, which makes its fixtures once; long ones first, or processes end apart."""
-    for item in items:
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
-    groups = {item: next(item.iter_markers("xdist_group")).args[0] for item in items}
-    items.sort(key=lambda item: LONG.index(groups[item]) if groups[item] in LONG else len(LONG))
 
 
 @pytest.fixture
