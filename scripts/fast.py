@@ -1,16 +1,14 @@
 """Single tasks with the preset fast: fills in docs/methods.md from results/fast.
 
-python scripts/fast.py [--play] [--ship]
+python scripts/fast.py [--play]
 
 With --play, every policy first plays fifty fresh episodes in plain Gymnasium, and results/fast/gymnasium.json has what
-came of it. With --ship, the best seed of each task becomes what `evergait play --pretrained` shows.
+came of it; `python scripts/zoo.py` then ships the best of each robot.
 """
 
 import argparse
 import json
-import shutil
 import sys
-import tempfile
 from contextlib import closing
 from pathlib import Path
 from statistics import fmean, median
@@ -22,19 +20,13 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from pages import fill_in, markdown  # noqa: E402
 
 from evergait.config import Evaluation  # noqa: E402
-from evergait.core.data import to_data  # noqa: E402
-from evergait.core.files import write_json  # noqa: E402
 from evergait.core.table import Table  # noqa: E402
-from evergait.store.archive import archive_path  # noqa: E402
-from evergait.store.pack import pack  # noqa: E402
-from evergait.store.phases import PhaseStore  # noqa: E402
 from evergait.studies.folder import load_results  # noqa: E402
 from evergait.studies.results import Entry  # noqa: E402
 from evergait.tasks import parse_task  # noqa: E402
 from evergait.tasks.base import short  # noqa: E402
 from evergait.training.evaluate import Evaluator, as_recorded  # noqa: E402
 from evergait.workers import LocalWorkers  # noqa: E402
-from evergait.zoo.catalogue import ROBOTS, SHIPPED, shipped_runs  # noqa: E402
 
 FOLDER = ROOT / "results" / "fast"
 PLAYED = FOLDER / "gymnasium.json"
@@ -86,37 +78,13 @@ def parts() -> dict[str, str]:
     return {"fast": markdown(Table("fast", caption, columns, tuple(lines)))}
 
 
-def ship(entries: tuple[Entry, ...]) -> None:
-    """Write the best run of each task into the package."""
-    mean = {row["theta"]: fmean(row["returns"]) for row in json.loads(PLAYED.read_text())}
-    described, before = shipped_runs(), PhaseStore(SHIPPED)
-    phases = {name: before.folder(name) for run in set(described) - set(ROBOTS) for name in described[run]["phases"]}
-    for name, task in ROBOTS.items():
-        mine = [entry.run for entry in entries if entry.run.config.stream == (task,)]
-        best = max(mine, key=lambda run: mean[run.theta_sha256])
-        phases |= {phase.name: phase for phase in best.phases}
-        described[name] = {"phases": [phase.name for phase in best.phases], "config": to_data(best.config)}
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder) / "runs"
-        for name, phase in sorted(phases.items()):
-            phase.copy_to(root / name)
-        write_json(root.parent / "runs.json", described)
-        pack(root)
-        shutil.copy(archive_path(root), archive_path(ROOT / "src" / "evergait" / "zoo" / "runs"))
-
-
 def main() -> None:
-    """Play and ship if asked to, and fill in the page."""
+    """Play if asked to, and fill in the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--play", action="store_true")
-    parser.add_argument("--ship", action="store_true")
-    wanted = parser.parse_args()
-    entries = load_results(FOLDER).entries
-    if wanted.play:
-        rows = played(entries)
+    if parser.parse_args().play:
+        rows = played(load_results(FOLDER).entries)
         PLAYED.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
-    if wanted.ship:
-        ship(entries)
     fill_in("methods.md", parts())
 
 

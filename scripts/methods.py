@@ -165,6 +165,17 @@ def comparison(analysis: Analysis) -> Table:
     return Table("methods", caption, ("method", *columns), tuple(lines))
 
 
+def chosen(strengths: Analysis) -> dict[str, str]:
+    """Method → which of its settings ended highest, the one that is compared with others."""
+    best: dict[str, str] = {}
+    for condition in strengths.results.conditions:
+        family = "ewc-search" if condition.startswith("ewc-search") else condition.partition("-")[0]
+        here, there = (strengths.gather(c, Metrics.average_performance) for c in (condition, best.get(family, "")))
+        if family not in best or here.estimate > there.estimate:
+            best[family] = condition
+    return best
+
+
 def differences(analysis: Analysis) -> Table:
     """What was asked: one method minus another, on the same seeds and orders, and what that decides."""
     measures = {ENDS: Metrics.average_performance, LEARNS: Metrics.later_interference}

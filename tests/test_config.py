@@ -27,7 +27,7 @@ from evergait.policy import PolicyConfig
         *(Config(optimizer=member()) for member in Optimizer.members.values()),
         preset("paper"),
         preset("quick"),
-        preset("tuned"),
+        preset("fast"),
     ],
 )
 def test_toml_and_back(config: Config, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -21,9 +20,8 @@ from evergait.core.data import to_data
 from evergait.methods import Method
 from evergait.store.phases import PhaseStore
 from evergait.studies.base import read_study
-from evergait.studies.cells import study_cells
+from evergait.studies.cells import Cell, study_cells
 from evergait.studies.folder import load_results, read_cells, stored
-from evergait.training.phases import plan_phases
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
@@ -173,12 +171,21 @@ def test_finished_phases_are_whole_and_known_to_their_study(name: str) -> None:
     assert load_results(RESULTS / name).entries
 
 
-def test_the_tuned_preset_is_what_the_study_tried() -> None:
-    cells = [cell for cell in study_cells(read_study("methods")) if cell.condition == "tuned"]
-    assert len(cells) == 18
-    for cell in cells:
-        config = replace(preset("tuned"), stream=cell.config.stream, seed=cell.seed)
-        assert [phase.name for phase in plan_phases(config)] == [phase.name for phase in cell.phases]
+def test_the_fast_preset_and_the_studies_keep_old_tasks_alike() -> None:
+    kept = {cell.config.method for name in ("demo", "methods", "return") for cell in cells_of(name, "distill")}
+    assert kept == {preset("fast").method}
+
+
+def test_a_method_is_compared_with_the_setting_that_ended_highest() -> None:
+    page, strengths = load("methods"), studies()["strengths"]
+    for study in ("methods", "return"):
+        for condition, tried in page.chosen(strengths).items():
+            for cell in cells_of(study, condition):
+                assert cell.config.method == strengths.config(tried).method, f"{condition}: {tried}"
+
+
+def cells_of(study: str, condition: str) -> list[Cell]:
+    return [cell for cell in study_cells(read_study(study)) if cell.condition == condition]
 
 
 QUICK = {

@@ -33,7 +33,7 @@ VALUES = (
     *("True", "None", "null", "[1, 2]", "{}", "()", "'", '"', "\\", "%s", "{0}", "$HOME", "`id`", "; id", "*"),
     *("..", ".", "/", "/dev/null", "/dev/full", "/nonexistent/a/b", "~", "a/../../b", "x" * 5000, "x" * 300),
     *("H>S", ">", "H>", "Hopper-v5", "Hopper-v5@", "@ice", "Hopper-v5@gravity=nan", "os:x", ":", "InvertedPendulum-v5"),
-    *("naive", "replay+", "+", "replay+distill", "adam", "ray", "mujoco", "single", "tuned", "demo", "paper"),
+    *("naive", "replay+", "+", "replay+distill", "adam", "ray", "mujoco", "single", "fast", "demo", "paper"),
     *("🦾", "\x1b[31m", "\u202e", "\udcff", "\n", "--", "-", "=", "-h", "--no", "a=b"),
 )
 CHEAP = (

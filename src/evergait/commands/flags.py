@@ -20,7 +20,7 @@ class Which:
     """A run of a study; what is not given does not matter if only one run is left."""
 
     condition: str = ""
-    """Of a study: which condition, such as tuned."""
+    """Of a study: which condition, such as distill."""
     order: str = ""
     """Of a study: which order, such as 'H>S>W'."""
     seed: int | None = None

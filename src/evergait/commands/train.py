@@ -32,9 +32,9 @@ from evergait.workers import Local, Traffic, WorkersChoice
 
 EXAMPLES = """\
   evergait train --preset quick --stream Swimmer-v5 InvertedPendulum-v5 --out runs/first
-  evergait train --preset tuned --stream 'H>S>W' --threads 2 --out runs/tuned
+  evergait train --preset fast --stream 'H>S>W' --threads 2 --out runs/fast
   evergait train --stream Hopper-v5 Hopper-v5@moon --method replay --method.budget 192 --out runs/moon
-  evergait train --config runs/tuned/config.toml --seed 1 --out runs/tuned-1"""
+  evergait train --config runs/fast/config.toml --seed 1 --out runs/fast-1"""
 """What people begin with."""
 
 WIDTH = 100
@@ -89,7 +89,7 @@ class Choices:
     config: Path | None = None
     """TOML file with settings; flags override it."""
     preset: str = ""
-    """Settings that ship with evergait: paper, authors, quick, tuned."""
+    """Settings that ship with evergait: quick, fast, paper, authors."""
     method: Annotated[str, tyro.conf.arg(metavar="|".join(Method.members))] = ""
     """Continual-learning method; its options appear as --method.*. Several are joined by +, as in replay+distill, and
     then have their options under their names, as in --method.distill.steps."""

@@ -1,0 +1,67 @@
+"""What ships in the package: writes src/evergait/zoo/runs.zip.
+
+python scripts/zoo.py
+
+The robots are the best seeds of results/fast by what they earned in plain Gymnasium. The two streams are runs of the
+study `methods`, trained here once more (a minute or two), with all that happened in between.
+"""
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from statistics import fmean
+
+from evergait.core.data import to_data
+from evergait.core.files import write_json
+from evergait.store.archive import archive_path
+from evergait.store.pack import pack
+from evergait.studies.base import read_study
+from evergait.studies.cells import study_cells
+from evergait.studies.folder import load_results
+from evergait.training.run import Run, train
+from evergait.zoo.catalogue import ROBOTS
+
+ROOT = Path(__file__).parent.parent
+FAST = ROOT / "results" / "fast"
+STREAMS = {"hsw-naive": "naive", "hsw-distill": "distill"}
+"""Name → condition of the study `methods`, on its first order and with its first seed."""
+
+
+def robots() -> dict[str, Run]:
+    """The best run of each task."""
+    mean = {row["theta"]: fmean(row["returns"]) for row in json.loads((FAST / "gymnasium.json").read_text())}
+    runs = [entry.run for entry in load_results(FAST).entries]
+    return {
+        name: max((run for run in runs if run.config.stream == (task,)), key=lambda run: mean[run.theta_sha256])
+        for name, task in ROBOTS.items()
+    }
+
+
+def streams(folder: Path) -> dict[str, Run]:
+    """Runs over three tasks, trained in a folder; both have the same first phase."""
+    cells = {cell.condition: cell for cell in reversed(study_cells(read_study("methods")))}
+    return {
+        name: train(cells[condition].config, folder / name, store=folder / "phases", threads=2)
+        for name, condition in STREAMS.items()
+    }
+
+
+def main() -> None:
+    """Write the archive."""
+    with tempfile.TemporaryDirectory() as folder:
+        runs = {**streams(Path(folder)), **robots()}
+        root = Path(folder) / "shipped" / "runs"
+        for phase in {phase.name: phase for run in runs.values() for phase in run.phases}.values():
+            phase.copy_to(root / phase.name)
+        described = {
+            name: {"phases": [phase.name for phase in run.phases], "config": to_data(run.config)}
+            for name, run in runs.items()
+        }
+        write_json(root.parent / "runs.json", described)
+        pack(root)
+        shutil.copy(archive_path(root), archive_path(ROOT / "src" / "evergait" / "zoo" / "runs"))
+
+
+if __name__ == "__main__":
+    main()
