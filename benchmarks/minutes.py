@@ -1,0 +1,340 @@
+"""Minutes to a return: the preset fast beside what people would pick instead, each on one core.
+
+The others learn in Gymnasium's own environments: Stable-Baselines3's PPO and SAC and sb3-contrib's linear ARS with the
+settings that rl-zoo3 has for these robots, and EvoTorch's PGPE with those of its script for the ClipUp paper. They are
+no dependencies; a virtual environment of one's own has them (`pip install stable-baselines3 sb3-contrib evotorch .`).
+
+python benchmarks/minutes.py run --learner ppo --task Hopper-v5 --seed 0 [--minutes 30]
+python benchmarks/minutes.py page
+
+Time is that of training: evaluations of the others, ten episodes without noise at growing intervals, stop the clock;
+those of fast, which are part of its training, do not. results/minutes.jsonl has a line for each; `page` draws the
+picture and fills in docs/methods.md.
+"""
+
+import argparse
+import contextlib
+import importlib
+import json
+import math
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+import gymnasium
+import matplotlib as mpl
+import numpy as np
+
+import evergait
+from evergait import Position
+from evergait.core.table import Table, Value
+from evergait.figures.drawing import OKABE_ITO, SETTINGS, Picture, panels
+from evergait.store.ledger import Record
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "results" / "minutes.jsonl"
+TASKS = ("Hopper-v5", "Walker2d-v5")
+EPISODES, EPISODE_SEED = 10, 5_000_000
+FIRST, GROWTH = 5.0, 1.25
+"""Seconds of training before the first evaluation, and by how much each later one is farther away."""
+LEARNERS = {
+    "fast": "evergait, fast",
+    "ppo": "PPO (Stable-Baselines3)",
+    "sac": "SAC (Stable-Baselines3)",
+    "ars": "linear ARS (sb3-contrib)",
+    "pgpe": "PGPE (EvoTorch)",
+}
+
+Policy = Callable[[Any], Any]
+
+
+class TimeUpError(Exception):
+    """The time is up."""
+
+
+@dataclass
+class Watch:
+    """Counts seconds of training, and writes down what has been learnt when it is time to."""
+
+    learner: str
+    task: str
+    seed: int
+    minutes: float
+    seconds: float = 0.0
+    started: float = 0.0
+    due: float = FIRST
+
+    def look(self, steps: int, policy: Policy) -> None:
+        """Evaluate a policy if it is time to."""
+        now = self.seconds + time.perf_counter() - self.started
+        if now >= self.due:
+            self.write(now, steps, play(self.task, policy))
+            if now >= 60 * self.minutes:
+                raise TimeUpError
+            self.due = min(now * GROWTH, 60 * self.minutes)
+            self.seconds, self.started = now, time.perf_counter()
+
+    def write(self, seconds: float, steps: int, returns: Sequence[float]) -> None:
+        """One line of the results."""
+        line = {"learner": self.learner, "task": self.task, "seed": self.seed}
+        line |= {"seconds": round(seconds, 1), "steps": steps, "returns": [round(float(value), 1) for value in returns]}
+        with RESULTS.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        print(
+            f"{self.learner} {self.task} {self.seed}: {seconds:.0f} s, {steps} steps, {fmean(returns):.0f}", flush=True
+        )
+
+
+def play(task: str, policy: Policy) -> list[float]:
+    """Returns of a policy in Gymnasium, the same episodes for everybody."""
+    environment = gymnasium.make(task)
+    returns = []
+    for episode in range(EPISODES):
+        observation, _ = environment.reset(seed=EPISODE_SEED + episode)
+        total, over = 0.0, False
+        while not over:
+            observation, reward, terminated, truncated, _ = environment.step(policy(observation))
+            total, over = total + float(reward), terminated or truncated
+        returns.append(total)
+    return returns
+
+
+def run_fast(task: str, seed: int, minutes: float) -> None:
+    """Ours: its own evaluations, with the time that they take; it ends when its steps are used up."""
+    watch = Watch("fast", task, seed, minutes)
+
+    class Times(evergait.Observer):
+        def evaluated(self, at: Position, record: Record) -> None:
+            now = time.perf_counter() - watch.started
+            if at.generation:
+                watch.write(now, at.used, record.returns[task])
+
+    config = replace(evergait.preset("fast"), stream=(task,), seed=seed, method=evergait.Naive())
+    evaluation = replace(config.evaluation, every_steps=1_024_000, episodes=EPISODES)
+    with tempfile.TemporaryDirectory() as folder:
+        watch.started = time.perf_counter()
+        evergait.train(replace(config, evaluation=evaluation), folder, threads=1, observers=[Times()])
+
+
+PPO: dict[str, dict[str, Any]] = {
+    "Hopper-v5": {
+        "n_steps": 512,
+        "batch_size": 32,
+        "gamma": 0.999,
+        "learning_rate": 9.80828e-05,
+        "ent_coef": 0.00229519,
+        "clip_range": 0.2,
+        "n_epochs": 5,
+        "gae_lambda": 0.99,
+        "max_grad_norm": 0.7,
+        "vf_coef": 0.835671,
+        "policy_kwargs": {"log_std_init": -2, "ortho_init": False, "net_arch": {"pi": [256, 256], "vf": [256, 256]}},
+    },
+    "Walker2d-v5": {
+        "n_steps": 512,
+        "batch_size": 32,
+        "gamma": 0.99,
+        "learning_rate": 5.05041e-05,
+        "ent_coef": 0.000585045,
+        "clip_range": 0.1,
+        "n_epochs": 20,
+        "gae_lambda": 0.95,
+        "max_grad_norm": 1.0,
+        "vf_coef": 0.871923,
+    },
+}
+ARS: dict[str, dict[str, Any]] = {
+    "Hopper-v5": {"learning_rate": 0.01, "delta_std": 0.025, "n_delta": 8, "n_top": 4, "alive_bonus_offset": -1},
+    "Walker2d-v5": {"learning_rate": 0.03, "delta_std": 0.025, "n_delta": 40, "n_top": 30, "alive_bonus_offset": -1},
+}
+"""PPO's, ARS's and SAC's settings are rl-zoo3's for version 3 of the tasks."""
+
+
+def run_baselines(learner: str, task: str, seed: int, minutes: float) -> None:
+    """One of Stable-Baselines3's, in one environment, as rl-zoo3 has it."""
+    vec_env = importlib.import_module("stable_baselines3.common.vec_env")
+    callbacks = importlib.import_module("stable_baselines3.common.callbacks")
+    make = importlib.import_module("stable_baselines3.common.env_util").make_vec_env
+    environment = make(task, n_envs=1, seed=seed)
+    if learner != "sac":
+        environment = vec_env.VecNormalize(environment, norm_reward=learner == "ppo")
+    watch = Watch(learner, task, seed, minutes)
+
+    def policy(observation: Any) -> Any:
+        seen = environment.normalize_obs(observation) if learner != "sac" else observation
+        return model.predict(seen, deterministic=True)[0]
+
+    class Look(callbacks.BaseCallback):  # type: ignore[misc,name-defined]
+        def _on_step(self) -> bool:
+            watch.look(self.model.num_timesteps, policy)
+            return True
+
+    if learner == "ars":
+        ars = importlib.import_module("sb3_contrib").ARS
+        model = ars("LinearPolicy", environment, seed=seed, device="cpu", **ARS[task])
+    else:
+        library = importlib.import_module("stable_baselines3")
+        settings: dict[str, Any] = PPO[task] if learner == "ppo" else {"learning_starts": 10_000}
+        if "policy_kwargs" in settings:
+            relu = importlib.import_module("torch.nn").ReLU
+            settings = {**settings, "policy_kwargs": {**settings["policy_kwargs"], "activation_fn": relu}}
+        kind = library.PPO if learner == "ppo" else library.SAC
+        model = kind("MlpPolicy", environment, seed=seed, device="cpu", **settings)
+    watch.started = time.perf_counter()
+    model.learn(10**10, callback=Look())
+
+
+def run_pgpe(task: str, seed: int, minutes: float) -> None:
+    """EvoTorch's PGPE with ClipUp and a linear policy, as its script has it for Walker2d."""
+    evotorch = importlib.import_module("evotorch")
+    neuro = importlib.import_module("evotorch.neuroevolution")
+    algorithms = importlib.import_module("evotorch.algorithms")
+    torch = importlib.import_module("torch")
+    evotorch.tools.misc.set_default_logger_config(logger_level=40)
+    problem = neuro.GymNE(
+        env=task,
+        network="Linear(obs_length, act_length)",
+        observation_normalization=True,
+        decrease_rewards_by=1.0,
+        num_actors=1,
+    )
+    torch.manual_seed(seed)
+    speed, population = 0.015, 100
+    searcher = algorithms.PGPE(
+        problem,
+        popsize=population,
+        center_learning_rate=0.75 * speed,
+        stdev_learning_rate=0.1,
+        stdev_max_change=0.2,
+        optimizer="clipup",
+        optimizer_config={"max_speed": speed, "momentum": 0.9},
+        radius_init=15 * speed,
+        num_interactions=int(0.75 * 1000 * population),
+        popsize_max=800,
+    )
+    watch = Watch("pgpe", task, seed, minutes, started=time.perf_counter())
+    while True:
+        searcher.step()
+        network = problem.to_policy(searcher.status["center"])
+
+        def policy(observation: Any, network: Any = network) -> Any:
+            with torch.no_grad():
+                return np.clip(network(torch.as_tensor(observation, dtype=torch.float32)).numpy(), -1, 1)
+
+        watch.look(int(searcher.status["total_interaction_count"]), policy)
+
+
+def curves(rows: list[dict[str, Any]]) -> dict[tuple[str, str], list[tuple[list[float], list[float]]]]:
+    """(task, learner) → minutes and mean returns of every seed."""
+    found: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault((row["task"], row["learner"], row["seed"]), []).append(row)
+    drawn: dict[tuple[str, str], list[tuple[list[float], list[float]]]] = {}
+    for (task, learner, _), points in found.items():
+        line = [point["seconds"] / 60 for point in points], [fmean(point["returns"]) for point in points]
+        drawn.setdefault((task, learner), []).append(line)
+    return drawn
+
+
+MARKS = (1500, 3000, 4500)
+"""Returns that the table asks for: a robot that stands has 1000."""
+
+
+def table(rows: list[dict[str, Any]]) -> Table:
+    """Minutes to each mark, the median over seeds, and where it ended."""
+    lines: list[tuple[Value, ...]] = []
+    for (task, learner), seeds in sorted(
+        curves(rows).items(), key=lambda item: (item[0][0], list(LEARNERS).index(item[0][1]))
+    ):
+        cells = []
+        for mark in MARKS:
+            reached = [next((t for t, value in zip(*seed, strict=True) if value >= mark), math.inf) for seed in seeds]
+            middle = median(reached)
+            cells.append(f"{middle:.1f}" if math.isfinite(middle) else "never")
+        ends = [values[-1] for _, values in seeds]
+        steps = max(row["steps"] for row in rows if (row["task"], row["learner"]) == (task, learner)) / 1e6
+        last = max(times[-1] for times, _ in seeds)
+        lines.append(
+            (
+                task.partition("-")[0],
+                LEARNERS[learner],
+                *cells,
+                f"{median(ends):,.0f}",
+                f"{last:.0f}",
+                f"{steps:.1f}",
+                len(seeds),
+            )
+        )
+    caption = (
+        "Minutes of training on one core until an evaluation of ten episodes first had a return: median over seeds"
+    )
+    columns = (
+        "task",
+        "learner",
+        *(f"{mark:,}" for mark in MARKS),
+        "return at the end",
+        "after minutes",
+        "million steps",
+        "seeds",
+    )
+    return Table("minutes", caption, columns, tuple(lines))
+
+
+def parts() -> dict[str, str]:
+    """The page's part."""
+    pages = importlib.import_module("pages")
+    rows = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+    return {"minutes": pages.markdown(table(rows))}
+
+
+def picture(rows: list[dict[str, Any]], path: Path) -> None:
+    """Returns over minutes, logarithmic, a line per seed."""
+    with mpl.rc_context(SETTINGS):
+        figure, axes = panels(1, len(TASKS), width=4.4, height=3.4)
+        for at, task in zip(axes, TASKS, strict=True):
+            for (where, learner), seeds in curves(rows).items():
+                for number, seed in enumerate(seeds if where == task else ()):
+                    colour = OKABE_ITO[list(LEARNERS).index(learner)]
+                    label = LEARNERS[learner] if not number and task == TASKS[0] else None
+                    at.plot(*seed, color=colour, linewidth=1.0, label=label)
+            at.set_xscale("log")
+            at.set_title(task.partition("-")[0])
+            at.set_xlabel("minutes of training on one core")
+            at.set_ylabel("mean return of ten episodes")
+        figure.legend(loc="outside lower center", ncols=3)
+    path.write_bytes(dict(Picture("minutes", "", figure).files())["minutes.png"])
+
+
+def main() -> None:
+    """Run one learner, or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run")
+    run.add_argument("--learner", choices=LEARNERS, required=True)
+    run.add_argument("--task", choices=TASKS, required=True)
+    run.add_argument("--seed", type=int, default=0)
+    run.add_argument("--minutes", type=float, default=30.0)
+    commands.add_parser("page")
+    args = parser.parse_args()
+    if args.command == "page":
+        sys.path.insert(0, str(ROOT / "scripts"))
+        picture([json.loads(line) for line in RESULTS.read_text().splitlines()], ROOT / "docs" / "minutes.png")
+        importlib.import_module("pages").fill_in("methods.md", parts())
+    elif args.learner == "fast":
+        run_fast(args.task, args.seed, args.minutes)
+    else:
+        importlib.import_module("torch").set_num_threads(1)
+        with contextlib.suppress(TimeUpError):
+            if args.learner == "pgpe":
+                run_pgpe(args.task, args.seed, args.minutes)
+            else:
+                run_baselines(args.learner, args.task, args.seed, args.minutes)
+
+
+if __name__ == "__main__":
+    main()
