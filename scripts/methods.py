@@ -3,7 +3,7 @@
 python scripts/methods.py [--measure]
 
 Nothing of the studies is trained. With --measure, every method trains one whole stream, all in turn, to see what it
-costs in time and memory (about ten minutes); without, that part of the page stays as it is.
+costs in time and memory (some minutes); without, that part of the page stays as it is.
 """
 
 import argparse
@@ -300,43 +300,34 @@ def picture(analysis: Analysis, name: str) -> None:
     (DOCS / f"{name}.png").write_bytes(dict(Picture(name, "", figure).files())[f"{name}.png"])
 
 
-def cost() -> str:
-    """Time and memory of every method, measured now: one order, all methods in turn."""
-    order, n_threads = "Hopper > Swimmer > Walker2d", 2
-    seed = 60
-    cells = [c for c in study_cells(read_study("methods")) if c.order == order and c.seed == seed]
-    lines: list[tuple[str, float, float]] = []
-    for cell in cells:
-        if len(cell.phases) == 3:
-            with tempfile.TemporaryDirectory() as folder:
-                begun = time.perf_counter()
-                run = train(cell.config, Path(folder), threads=n_threads)
-                seconds = time.perf_counter() - begun
-                kept = sum(array.nbytes for array in run.state().memory.values())
-            lines.append((cell.condition, seconds, kept / 1000))
-    naive = {name: seconds for name, seconds, _ in lines}["naive"]
-    rows = tuple((name, seconds, seconds / naive, kept) for name, seconds, kept in lines)
+def measured() -> dict[str, str]:
+    """Time and memory of every method, and how even its importances are, measured now: a stream each, all in turn."""
+    order, seed, n_threads = "Hopper > Swimmer > Walker2d", 60, 2
+    spent: dict[str, tuple[float, float]] = {}
+    spread: list[tuple[Value, ...]] = []
+    for cell in study_cells(read_study("methods")):
+        if cell.order != order or cell.seed != seed or len(cell.phases) != 3:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            begun = time.perf_counter()
+            run = train(cell.config, Path(folder), threads=n_threads)
+            seconds = time.perf_counter() - begun
+            spent[cell.condition] = seconds, sum(array.nbytes for array in run.state().memory.values()) / 1000
+            importance = run.state(1).memory.get("ewc.importance", np.zeros(0)).astype(np.float64)  # that of Hopper
+            if (used := importance[importance > 0]).size:
+                n = run.ledgers[0].generations[-1]
+                spread.append((cell.condition, n, float(used.std() / used.mean()), float(np.sqrt(2 / n))))
+    naive = spent["naive"][0]
+    rows = tuple((name, seconds, seconds / naive, kept) for name, (seconds, kept) in spent.items())
     caption = f"{order}, seed {seed}, on {n_threads} threads of one machine, a method after the other, once"
     columns = ("method", "wall time of the stream, s", "as a multiple of naive", "memory besides θ, kB")
-    return markdown(Table("cost", caption, columns, rows))
-
-
-def importances() -> str:
-    """How much the importances of Hopper's phase differ between parameters, measured now."""
-    lines = []
-    for cell in study_cells(read_study("methods")):
-        if cell.condition in ("ewc", "ewc-search") and cell.order.startswith("Hopper > Swimmer") and cell.seed == 60:
-            with tempfile.TemporaryDirectory() as folder:
-                run = train(cell.config, Path(folder), threads=2)
-                found = run.state(1).memory["ewc.importance"].astype(np.float64)  # Hopper is all that was left by then
-                n = run.ledgers[0].generations[-1]
-            used = found[found > 0]
-            lines.append((cell.condition, n, float(used.std() / used.mean()), float(np.sqrt(2 / n))))
+    cost = Table("cost", caption, columns, rows)
     caption = (
-        "Importances after Hopper's phase, seed 60: their standard deviation over parameters, as a share of their mean"
+        f"Importances after Hopper's phase, seed {seed}: standard deviation over parameters, as a share of the mean"
     )
     columns = ("method", "generations n", "spread", "√(2/n), that of noise")
-    return markdown(Table("importances", caption, columns, tuple(lines), digits=3))
+    importances = Table("importances", caption, columns, tuple(spread), digits=3)
+    return {"cost": markdown(cost), "importances": markdown(importances)}
 
 
 def parts(found: dict[str, Analysis | None]) -> dict[str, str]:
@@ -355,14 +346,13 @@ def parts(found: dict[str, Analysis | None]) -> dict[str, str]:
 def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--measure", action="store_true", help="measure time and memory anew")
+    parser.add_argument("--measure", action="store_true", help="measure time, memory and importances anew")
     measure = parser.parse_args().measure
     found = {name: load(name) for name in STUDIES}
     for name in ("methods", "return"):
         if analysis := found[name]:
             picture(analysis, name)
-    measured = {"cost": cost(), "importances": importances()} if measure else {}
-    fill_in("methods.md", {**parts(found), **measured})
+    fill_in("methods.md", {**parts(found), **(measured() if measure else {})})
 
 
 if __name__ == "__main__":
