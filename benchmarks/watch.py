@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import evergait
@@ -111,8 +111,8 @@ def main() -> None:
     parser.add_argument("--tall", action="store_true")
     options = parser.parse_args()
     # Every generation is as much work as any other: a swimmer's episodes have one length, and it touches nothing.
-    config = replace(evergait.preset("quick"), stream=("Swimmer-v5",), steps=0, generations=1_000_000)
-    config = replace(config, evaluation=replace(config.evaluation, every=50, every_steps=0, snapshots=0))
+    evaluation = evergait.Evaluation(every=50, snapshots=0)
+    config = evergait.Config(stream=("Swimmer-v5",), generations=1_000_000, pairs=128, evaluation=evaluation)
     pace = Pace()
     with tempfile.TemporaryDirectory() as place:
         (folder := Path(place) / "runs").mkdir()

@@ -53,6 +53,14 @@ def test_paper_preset_has_the_papers_numbers() -> None:
     )
 
 
+def test_generations_take_the_place_of_steps_that_a_preset_has(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('preset = "fast"\ngenerations = 7\n')
+    config = read_config(tmp_path / "config.toml")
+    assert (config.phase_length, config.unit, config.evaluation.every_steps) == (7, "generations", 0)
+    (tmp_path / "config.toml").write_text('preset = "fast"\ngenerations = 7\nsteps = 6_144_000\n')
+    assert read_config(tmp_path / "config.toml").phase_length == 6_144_000
+
+
 def test_a_file_may_start_from_a_preset(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text('preset = "paper"\nseed = 4\n[method]\nname = "replay"\nbudget = 12\n')
     config = read_config(tmp_path / "c.toml")

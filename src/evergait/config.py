@@ -250,6 +250,10 @@ class Config:
         """What a phase's length counts."""
         return "steps" if self.steps else "generations"
 
+    def in_generations(self) -> "Config":
+        """The same, with a length that counts generations, as far as it counted steps."""
+        return replace(self, steps=0, evaluation=replace(self.evaluation, every_steps=0)) if self.steps else self
+
     def to_toml(self) -> str:
         """This config as a TOML file."""
         return to_toml({"format": FORMAT, **to_data(self)})
@@ -293,7 +297,10 @@ def preset(name: str) -> Config:
 
 
 def config_from_data(data: Mapping[str, Any], where: str, base: Config | None = None) -> Config:
-    """A config from parsed TOML; `preset = "name"` in it is what the rest of it changes."""
+    """A config from parsed TOML; `preset = "name"` in it is what the rest of it changes.
+
+    A length in generations takes the place of one in steps that it starts from.
+    """
     data = dict(data)
     version = data.pop("format", FORMAT)
     if not isinstance(version, int) or not 1 <= version <= FORMAT:
@@ -302,7 +309,8 @@ def config_from_data(data: Mapping[str, Any], where: str, base: Config | None = 
         base = preset(str(data.pop("preset")))
     import_trusted(named_plugins(data), f"{where}: plugins")
     try:
-        config = from_data(Config, data, base=base or Config())
+        base, told = base or Config(), {"generations", "steps"} & set(data)
+        config = from_data(Config, data, base=base.in_generations() if told == {"generations"} else base)
         _check_engine(config.engine)
         return config
     except EvergaitError as error:

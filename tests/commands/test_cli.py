@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import mujoco
@@ -15,7 +16,8 @@ from small import tiny_config, tiny_study
 import evergait as eg
 from evergait import __version__, train
 from evergait.cli import main, parse
-from evergait.config import Evaluation
+from evergait.commands.train import Train
+from evergait.config import Evaluation, preset
 from evergait.methods import Collection, Distill, Method, Replay
 from evergait.training.run import Run, open_folder
 
@@ -136,6 +138,13 @@ def test_version_is_one_line_and_help_knows_it(capsys: pytest.CaptureFixture[str
     assert "--version" in printed(capsys, "--help")
 
 
+@pytest.mark.parametrize("asked", [7, 1000])
+def test_generations_on_the_command_line_take_the_place_of_a_presets_steps(asked: int) -> None:
+    flags = ["--preset", "quick", "--out", "runs/x"]
+    assert Train.from_arguments([*flags, "--generations", str(asked)]).settings.phase_length == asked
+    assert Train.from_arguments([*flags, "--seed", "3"]).settings == replace(preset("quick"), seed=3)
+
+
 @pytest.mark.parametrize("command", ["tasks", "methods", "doctor"])
 def test_what_there_is(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(printed(capsys, command, "--json"))
@@ -176,6 +185,7 @@ BAD = [
     (["train", "--out", "OUT", "--method", "replay+ewc", "--method.replay.budget", "3"], "method.replay.budget: is 3"),
     (["train", "--out", "OUT", "--stream"], "stream: it is empty"),
     (["train", "--out", "OUT", "--threads", "0", "--generations", "1"], "threads: is 0; it must be at least 1"),
+    (["train", "--preset", "quick", "--generations", "5", "--steps", "512000", "--out", "OUT"], "has one length"),
     (["train", "--out", "/proc/evergait", "--generations", "1"], "cannot be made a folder"),
     (["train", "--out", "OUT", "--no-such-flag"], "Unrecognized options"),
     (["train"], "--out"),

@@ -20,7 +20,7 @@ from evergait.core.data import to_data
 from evergait.methods import Method
 from evergait.store.phases import PhaseStore
 from evergait.studies.base import read_study
-from evergait.studies.cells import Cell, study_cells
+from evergait.studies.cells import study_cells
 from evergait.studies.folder import load_results, read_cells, stored
 
 ROOT = Path(__file__).parents[2]
@@ -172,20 +172,18 @@ def test_finished_phases_are_whole_and_known_to_their_study(name: str) -> None:
 
 
 def test_the_fast_preset_and_the_studies_keep_old_tasks_alike() -> None:
-    kept = {cell.config.method for name in ("demo", "methods", "return") for cell in cells_of(name, "distill")}
-    assert kept == {preset("fast").method}
+    cells = [cell for name in ("demo", "methods", "return") for cell in study_cells(read_study(name))]
+    assert {cell.config.method for cell in cells if cell.condition == "distill"} == {preset("fast").method}
 
 
 def test_a_method_is_compared_with_the_setting_that_ended_highest() -> None:
-    page, strengths = load("methods"), studies()["strengths"]
-    for study in ("methods", "return"):
-        for condition, tried in page.chosen(strengths).items():
-            for cell in cells_of(study, condition):
-                assert cell.config.method == strengths.config(tried).method, f"{condition}: {tried}"
-
-
-def cells_of(study: str, condition: str) -> list[Cell]:
-    return [cell for cell in study_cells(read_study(study)) if cell.condition == condition]
+    strengths = studies()["strengths"]
+    best = {name: strengths.config(tried).method for name, tried in load("methods").chosen(strengths).items()}
+    cells = [cell for study in ("methods", "return", "ablation") for cell in study_cells(read_study(study))]
+    for cell in cells:
+        name = cell.condition if cell.condition in best else cell.config.method.parts[0].name
+        if name in best:
+            assert cell.config.method.parts[0] == best[name], f"{cell.condition}: {best[name]}"
 
 
 QUICK = {

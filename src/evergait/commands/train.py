@@ -18,6 +18,7 @@ from evergait.commands.flags import WorkersKind
 from evergait.commands.show import print_run
 from evergait.config import Config, preset, read_config, trust_file
 from evergait.core.data import from_data
+from evergait.core.errors import EvergaitError
 from evergait.core.plugins import import_installed
 from evergait.core.signals import Stop, interruptible, stop_at_safe_points
 from evergait.es import Optimizer
@@ -31,7 +32,7 @@ from evergait.training.run import Run, check_seconds, check_threads, open_folder
 from evergait.workers import Local, Traffic, WorkersChoice
 
 EXAMPLES = """\
-  evergait train --preset quick --stream Swimmer-v5 InvertedPendulum-v5 --out runs/first
+  evergait train --preset quick --stream Swimmer-v5 Hopper-v5 --out runs/first
   evergait train --preset fast --stream 'H>S>W' --threads 2 --out runs/fast
   evergait train --stream Hopper-v5 Hopper-v5@moon --method replay --method.budget 192 --out runs/moon
   evergait train --config runs/fast/config.toml --seed 1 --out runs/fast-1"""
@@ -137,9 +138,10 @@ class Train:
         choices, kind = first_flags(Choices, arguments), first_flags(WorkersKind, arguments)
         settings = choices.settings()
         settings = replace(settings, plugins=tuple(dict.fromkeys((*settings.plugins, *modules))))
-        default = Train(tyro.MISSING, settings, choices, kind=kind, workers=kind.choice())
+        shown = replace(settings, generations=0) if settings.steps else settings  # so that any number of them is told
+        default = Train(tyro.MISSING, shown, choices, kind=kind, workers=kind.choice())
         command: Train = parse_flags(Train, arguments, "train", default=default)
-        return command
+        return replace(command, settings=with_one_length(command.settings, settings))
 
     def run(self) -> int:
         """Train, with progress; return the exit code."""
@@ -199,6 +201,18 @@ COMMON: dict[type[Any], tuple[str, ...]] = {
     Train: ("out", "threads", "log"),
 }
 """What most people need."""
+
+
+def with_one_length(asked: Config, before: Config) -> Config:
+    """Generations that were asked for take the place of the steps that a preset or a file has."""
+    if not before.steps:
+        return asked
+    if not asked.generations:
+        return replace(asked, generations=before.generations)
+    if asked.steps not in (0, before.steps):
+        raise EvergaitError(f"generations: is {asked.generations} beside steps {asked.steps}; a phase has one length")
+    is_same = asked.evaluation.every_steps == before.evaluation.every_steps
+    return asked.in_generations() if is_same else replace(asked, steps=0)
 
 
 class GenerationCounter(Observer):
