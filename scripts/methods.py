@@ -145,7 +145,7 @@ def comparison(analysis: Analysis) -> Table:
     reaches, lines = as_alone(analysis), list[tuple[Value, ...]]()
     for condition in analysis.results.conditions:
         runs = analysis.finished(condition)
-        if not runs or condition == "single":
+        if not runs:
             continue
         here = list(scores) if len(runs[0].run.phases) > 1 else [ENDS, "worst task"]
         metrics = [analysis.metrics(entry) for entry in runs]
