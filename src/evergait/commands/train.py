@@ -32,7 +32,7 @@ from evergait.training.run import Run, check_seconds, check_threads, open_folder
 from evergait.workers import Local, Traffic, WorkersChoice
 
 EXAMPLES = """\
-  evergait train --preset quick --stream Swimmer-v5 Hopper-v5 --out runs/first
+  evergait train --preset quick --stream Hopper-v5 Swimmer-v5 --out runs/first
   evergait train --preset fast --stream 'H>S>W' --threads 2 --out runs/fast
   evergait train --stream Hopper-v5 Hopper-v5@moon --method replay --method.budget 192 --out runs/moon
   evergait train --config runs/fast/config.toml --seed 1 --out runs/fast-1"""
