@@ -91,7 +91,7 @@ class Watch:
 
 
 def play(task: str, policy: Policy) -> list[float]:
-    """Returns of a policy in Gymnasium, the same episodes for everybody."""
+    """Returns of a policy in Gymnasium, the same episodes for all of the others."""
     environment = gymnasium.make(task)
     returns = []
     for episode in range(EPISODES):
@@ -162,7 +162,8 @@ def run_baselines(learner: str, task: str, seed: int, minutes: float) -> None:
     make = importlib.import_module("stable_baselines3.common.env_util").make_vec_env
     environment = make(task, n_envs=1, seed=seed)
     if learner != "sac":
-        environment = vec_env.VecNormalize(environment, norm_reward=learner == "ppo")
+        gamma = PPO[task]["gamma"] if learner == "ppo" else 0.99
+        environment = vec_env.VecNormalize(environment, norm_reward=learner == "ppo", gamma=gamma)
     watch = Watch(learner, task, seed, minutes)
 
     def policy(observation: Any) -> Any:
@@ -321,6 +322,11 @@ def main() -> None:
     run.add_argument("--minutes", type=float, default=30.0)
     commands.add_parser("page")
     args = parser.parse_args()
+    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+    if args.command == "run" and any(
+        all(line[k] == vars(args)[k] for k in ("learner", "task", "seed")) for line in lines
+    ):
+        parser.error(f"{RESULTS.name} has {args.learner} on {args.task} with seed {args.seed} already")
     if args.command == "page":
         sys.path.insert(0, str(ROOT / "scripts"))
         picture([json.loads(line) for line in RESULTS.read_text().splitlines()], ROOT / "docs" / "minutes.png")

@@ -29,7 +29,6 @@ from evergait.core.arrays import Float64  # noqa: E402
 from evergait.core.table import Table, Value  # noqa: E402
 from evergait.figures.drawing import OKABE_ITO, SETTINGS, Picture, panels  # noqa: E402
 from evergait.paper.study import analyse  # noqa: E402
-from evergait.policy import PolicyConfig  # noqa: E402
 from evergait.scores.metrics import Metrics  # noqa: E402
 from evergait.scores.scale import learnt_tasks  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402
@@ -129,12 +128,12 @@ def as_alone(analysis: Analysis) -> Callable[[Metrics], bool]:
 def all_held(metrics: Metrics) -> bool:
     """Whether every task ends at nine tenths of its score when it was last left."""
     left = {metrics.task(stage): metrics.final(metrics.task(stage), stage) for stage in range(metrics.n_stages)}
-    return all(metrics.final(task) >= HELD * score for task, score in left.items())
+    return all(metrics.final(task) >= score - (1 - HELD) * abs(score) for task, score in left.items())
 
 
 def comparison(analysis: Analysis) -> Table:
     """One row per condition, over orders and seeds: plain returns, scores, and how many runs come to the marks."""
-    tasks = [task for task in analysis.tasks if len(analysis.tasks) == 3]
+    tasks = analysis.tasks if len(analysis.tasks) == 3 else ()
     scores: dict[str, Measure] = {
         ENDS: Metrics.average_performance,
         "worst task": worst_task,
@@ -144,7 +143,8 @@ def comparison(analysis: Analysis) -> Table:
     }
     reaches, lines = as_alone(analysis), list[tuple[Value, ...]]()
     for condition in analysis.results.conditions:
-        runs = analysis.finished(condition)
+        seeds = analysis.gather(condition, million_steps).seeds
+        runs = [entry for entry in analysis.finished(condition) if entry.seed in seeds]
         if not runs:
             continue
         here = list(scores) if len(runs[0].run.phases) > 1 else [ENDS, "worst task"]
@@ -157,7 +157,7 @@ def comparison(analysis: Analysis) -> Table:
                 f"{analysis.gather(condition, million_steps).estimate:.1f}",
                 f"{sum(map(all_held, metrics))} of {len(runs)}" if LEARNS in here else "–",
                 f"{sum(map(reaches, metrics))} of {len(runs)}",
-                len({entry.seed for entry in runs}),
+                len(seeds),
             )
         )
     caption = "Mean over orders and seeds; of three seeds or more, with its 95 % interval (Student's t over seeds)"
@@ -167,13 +167,12 @@ def comparison(analysis: Analysis) -> Table:
 
 def chosen(strengths: Analysis) -> dict[str, str]:
     """Method → which of its settings ended highest, the one that is compared with others."""
-    best: dict[str, str] = {}
-    for condition in strengths.results.conditions:
+    families: dict[str, list[str]] = {}
+    for condition in filter(strengths.finished, strengths.results.conditions):
         family = "ewc-search" if condition.startswith("ewc-search") else condition.partition("-")[0]
-        here, there = (strengths.gather(c, Metrics.average_performance) for c in (condition, best.get(family, "")))
-        if family not in best or here.estimate > there.estimate:
-            best[family] = condition
-    return best
+        families.setdefault(family, []).append(condition)
+    ends = {c: strengths.gather(c, Metrics.average_performance).estimate for tried in families.values() for c in tried}
+    return {family: max(tried, key=ends.__getitem__) for family, tried in families.items()}
 
 
 def differences(analysis: Analysis) -> Table:
@@ -193,9 +192,9 @@ def verdict(values: Values) -> str:
     if values.interval is None:
         return "undecided"
     low, high = values.interval
-    if -ALIKE <= low <= high <= ALIKE:
-        return "alike"
-    return "higher" if low > 0 else "lower" if high < 0 else "undecided"
+    if low > 0 or high < 0:
+        return "higher" if low > 0 else "lower"
+    return "alike" if low >= -ALIKE and high <= ALIKE else "undecided"
 
 
 def later(analysis: Analysis) -> Table:
@@ -276,17 +275,15 @@ def picture(analysis: Analysis, name: str) -> None:
     }
     with mpl.rc_context(SETTINGS):
         figure, (left, right) = panels(1, 2, width=4.4, height=3.8)
-        points: dict[PolicyConfig, list[tuple[float, float]]] = {}
+        points = []
         for condition in streams(analysis):
             learns, keeps = (analysis.gather(condition, m) for m in (plasticity, Metrics.average_backward_transfer))
             x, y = learns.estimate, keeps.estimate
-            points.setdefault(analysis.config(condition).policy, []).append((x, y))
+            points.append((x, y))
             low_high = [values.interval or (values.estimate, values.estimate) for values in (learns, keeps)]
             spread = [[[v - a], [b - v]] for v, (a, b) in zip((x, y), low_high, strict=True)]
             left.errorbar([x], [y], xerr=spread[0], yerr=spread[1], **looks[condition], elinewidth=0.6, markersize=5)
-        for of_one_policy in points.values():
-            line = zip(*front(of_one_policy), strict=True)
-            left.step(*line, where="pre", color="0.5", linewidth=4, alpha=0.3, zorder=0)
+        left.step(*zip(*front(points), strict=True), where="pre", color="0.5", linewidth=4, alpha=0.3, zorder=0)
         left.axhline(0, color="0.7", linewidth=0.6)
         left.axvline(1, color="0.7", linewidth=0.6)
         left.set_xlabel("plasticity: best score of later tasks while they are learnt (1 − Int)")
@@ -300,34 +297,22 @@ def picture(analysis: Analysis, name: str) -> None:
     (DOCS / f"{name}.png").write_bytes(dict(Picture(name, "", figure).files())[f"{name}.png"])
 
 
-def measured() -> dict[str, str]:
-    """Time and memory of every method, and how even its importances are, measured now: a stream each, all in turn."""
+def cost() -> str:
+    """Time and memory of every method, measured now: a stream each, all in turn."""
     order, seed, n_threads = "Hopper > Swimmer > Walker2d", 60, 2
     spent: dict[str, tuple[float, float]] = {}
-    spread: list[tuple[Value, ...]] = []
     for cell in study_cells(read_study("methods")):
-        if cell.order != order or cell.seed != seed or len(cell.phases) != 3:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            begun = time.perf_counter()
-            run = train(cell.config, Path(folder), threads=n_threads)
-            seconds = time.perf_counter() - begun
-            spent[cell.condition] = seconds, sum(array.nbytes for array in run.state().memory.values()) / 1000
-            importance = run.state(1).memory.get("ewc.importance", np.zeros(0)).astype(np.float64)  # that of Hopper
-            if (used := importance[importance > 0]).size:
-                n = run.ledgers[0].generations[-1]
-                spread.append((cell.condition, n, float(used.std() / used.mean()), float(np.sqrt(2 / n))))
+        if cell.order == order and cell.seed == seed and len(cell.phases) == 3:
+            with tempfile.TemporaryDirectory() as folder:
+                begun = time.perf_counter()
+                run = train(cell.config, Path(folder), threads=n_threads)
+                seconds = time.perf_counter() - begun
+                spent[cell.condition] = seconds, sum(array.nbytes for array in run.state().memory.values()) / 1000
     naive = spent["naive"][0]
     rows = tuple((name, seconds, seconds / naive, kept) for name, (seconds, kept) in spent.items())
     caption = f"{order}, seed {seed}, on {n_threads} threads of one machine, a method after the other, once"
     columns = ("method", "wall time of the stream, s", "as a multiple of naive", "memory besides θ, kB")
-    cost = Table("cost", caption, columns, rows)
-    caption = (
-        f"Importances after Hopper's phase, seed {seed}: standard deviation over parameters, as a share of the mean"
-    )
-    columns = ("method", "generations n", "spread", "√(2/n), that of noise")
-    importances = Table("importances", caption, columns, tuple(spread), digits=3)
-    return {"cost": markdown(cost), "importances": markdown(importances)}
+    return markdown(Table("cost", caption, columns, rows))
 
 
 def parts(found: dict[str, Analysis | None]) -> dict[str, str]:
@@ -346,13 +331,13 @@ def parts(found: dict[str, Analysis | None]) -> dict[str, str]:
 def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--measure", action="store_true", help="measure time, memory and importances anew")
+    parser.add_argument("--measure", action="store_true", help="measure time and memory anew")
     measure = parser.parse_args().measure
     found = {name: load(name) for name in STUDIES}
     for name in ("methods", "return"):
         if analysis := found[name]:
             picture(analysis, name)
-    fill_in("methods.md", {**parts(found), **(measured() if measure else {})})
+    fill_in("methods.md", {**parts(found), **({"cost": cost()} if measure else {})})
 
 
 if __name__ == "__main__":

@@ -251,8 +251,8 @@ class Config:
         return "steps" if self.steps else "generations"
 
     def in_generations(self) -> "Config":
-        """The same, with a length that counts generations, as far as it counted steps."""
-        return replace(self, steps=0, evaluation=replace(self.evaluation, every_steps=0)) if self.steps else self
+        """The same, with a length that counts generations."""
+        return replace(self, steps=0, evaluation=replace(self.evaluation, every_steps=0))
 
     def to_toml(self) -> str:
         """This config as a TOML file."""
@@ -309,8 +309,9 @@ def config_from_data(data: Mapping[str, Any], where: str, base: Config | None = 
         base = preset(str(data.pop("preset")))
     import_trusted(named_plugins(data), f"{where}: plugins")
     try:
-        base, told = base or Config(), {"generations", "steps"} & set(data)
-        config = from_data(Config, data, base=base.in_generations() if told == {"generations"} else base)
+        base = base or Config()
+        by_generations = "generations" in data and not data.get("steps")
+        config = from_data(Config, data, base=base.in_generations() if by_generations else base)
         _check_engine(config.engine)
         return config
     except EvergaitError as error:

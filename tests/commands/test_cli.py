@@ -141,7 +141,9 @@ def test_version_is_one_line_and_help_knows_it(capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize("asked", [7, 1000])
 def test_generations_on_the_command_line_take_the_place_of_a_presets_steps(asked: int) -> None:
     flags = ["--preset", "quick", "--out", "runs/x"]
-    assert Train.from_arguments([*flags, "--generations", str(asked)]).settings.phase_length == asked
+    for further in ((), ("--steps", "0")):
+        settings = Train.from_arguments([*flags, "--generations", str(asked), *further]).settings
+        assert (settings.phase_length, settings.evaluation.every_steps) == (asked, 0)
     assert Train.from_arguments([*flags, "--seed", "3"]).settings == replace(preset("quick"), seed=3)
 
 

@@ -179,6 +179,7 @@ def test_the_fast_preset_and_the_studies_keep_old_tasks_alike() -> None:
 def test_a_method_is_compared_with_the_setting_that_ended_highest() -> None:
     strengths = studies()["strengths"]
     best = {name: strengths.config(tried).method for name, tried in load("methods").chosen(strengths).items()}
+    assert set(best) >= {"distill", "ewc", "ewc-search", "anchor", "replay"}
     cells = [cell for study in ("methods", "return", "ablation") for cell in study_cells(read_study(study))]
     for cell in cells:
         name = cell.condition if cell.condition in best else cell.config.method.parts[0].name

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -23,6 +23,8 @@ class Ewc(Method, name="ewc"):
     layers; in the shared ones it counts once for each of its phases. (Huszár 2018, arXiv:1712.03847, derives a single
     parabola around the latest θ instead.)
     """
+
+    version: ClassVar[int] = 2  # 2: squared gradients of starts that were given up do not count
 
     strength: float = 0.1
     """s: how hard a parameter of mean importance is pulled; 1 goes half of the way back in every generation."""
