@@ -329,8 +329,7 @@ def test_the_start_whose_members_do_best_goes_on() -> None:
     start = State(policy.initial(0), Adam().start(policy.n_parameters), Statistics.empty(policy.tasks))
     state, ends = start, []
     for number, fitness in enumerate((1.0, 5.0, np.nan), 1):
-        memory = {**state.memory, f"of {number}": np.ones(1, np.float32)}
-        state = replace(state, theta=state.theta + np.float32(number), generation=number, memory=memory)
+        state = replace(state, theta=state.theta + np.float32(number), generation=number)
         ends.append(state)
         state = restart(config, policy, stage, start, state, seen(np.array([fitness, fitness])))
         loaded = State.load(state.tensors(), state.metadata(), policy, "here")
@@ -338,9 +337,8 @@ def test_the_start_whose_members_do_best_goes_on() -> None:
         assert (loaded.n_started, loaded.rival_return) == (number, 5.0 if number > 1 else 1.0)
         if number < 3:
             assert (state.theta == policy.initial(0, index=number)).all()
-            assert (state.statistics, state.memory) == (start.statistics, start.memory)
+            assert state.statistics == start.statistics
     assert (state.theta == ends[1].theta).all()
-    assert set(state.memory) == {"of 2"}
     assert not state.rival
     after = replace(state, generation=4)
     assert restart(config, policy, stage, start, after, seen(np.array([9.0, 9.0]))) is after

@@ -22,7 +22,6 @@ class Adaptive(Method, name="adaptive"):
     idea of Aljundi et al. 2019, arXiv:1908.04742.)
     """
 
-    version: ClassVar[int] = 2  # 2: what was replayed for starts that were given up does not count
     needs: ClassVar[str] = "replay"
 
     rate: float = 0.2

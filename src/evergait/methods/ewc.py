@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,13 +24,12 @@ class Ewc(Method, name="ewc"):
     parabola around the latest θ instead.)
     """
 
-    version: ClassVar[int] = 2  # 2: squared gradients of starts that were given up do not count
-
     strength: float = 0.1
     """s: how hard a parameter of mean importance is pulled; 1 goes half of the way back in every generation."""
     importance: Literal["outputs", "search"] = "outputs"
     """F from the Gauss-Newton diagonal Σ_k (∂π_k/∂θ)² of the policy's outputs, a mean over observations that are
-    collected when a task is left; or, black box, from the squared search gradients of the task's phase."""
+    collected when a task is left; or, black box, from the squared search gradients of the task's phase (those of starts
+    that were given up included)."""
     decay: float = 1.0
     """Share of older importances kept when a task is added, as online EWC has it (Schwarz et al. 2018,
     arXiv:1805.06370)."""

@@ -25,19 +25,18 @@ def restart(config: Config, policy: Policy, stage: Stage, start: State, state: S
     survivors = seen.fitness[np.isfinite(seen.fitness)]
     mean = float(survivors.mean()) if survivors.size else -np.inf
     if not state.rival or mean > state.rival_return:
-        groups = ("optimizer.", "statistics.", "memory.")
+        groups = ("optimizer.", "statistics.")
         kept = {name: tensor for name, tensor in state.tensors().items() if name.startswith(groups)}
         state = replace(state, rival={"theta": state.theta, **kept}, rival_return=mean)
     state = replace(state, n_started=state.n_started + 1)
     if state.n_started < config.starts:
-        state = replace(state, optimizer=start.optimizer, statistics=start.statistics, memory=start.memory)
-        return replace(state, theta=fresh(config, policy, stage, start.theta, state.n_started))
-    optimizer, statistics, memory = (
-        {name.removeprefix(group): kept for name, kept in state.rival.items() if name.startswith(group)}
-        for group in ("optimizer.", "statistics.", "memory.")
+        theta = fresh(config, policy, stage, start.theta, state.n_started)
+        return replace(state, theta=theta, optimizer=start.optimizer, statistics=start.statistics)
+    optimizer, statistics = (
+        {key: state.rival[f"{group}.{key}"] for key in now}
+        for group, now in (("optimizer", state.optimizer), ("statistics", state.statistics.sums))
     )
-    state = replace(state, optimizer=optimizer, statistics=Statistics(statistics), memory=memory)
-    return replace(state, theta=state.rival["theta"], rival={})
+    return replace(state, theta=state.rival["theta"], optimizer=optimizer, statistics=Statistics(statistics), rival={})
 
 
 def fresh(config: Config, policy: Policy, stage: Stage, theta: Float32, index: int) -> Float32:

@@ -45,7 +45,7 @@ class State:
     n_started: int = 0
     """How many of several starts are over."""
     rival: Mapping[str, Array] = field(default_factory=dict)
-    """θ, optimizer, statistics and memory at the end of the best of them, while others follow."""
+    """θ, optimizer and statistics at the end of the best of them, while others follow."""
     rival_return: float = -np.inf
     """Mean return of its members."""
 
