@@ -3,12 +3,13 @@
 python scripts/zoo.py
 
 The robots are the best seeds of results/fast by what they earned in plain Gymnasium. The two streams are runs of the
-study `methods`, trained here once more (a minute or two), with all that happened in between.
+study `methods`, trained here once more (a minute or two), with some policies on the way.
 """
 
 import json
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -40,11 +41,13 @@ def robots() -> dict[str, Run]:
 
 def streams(folder: Path) -> dict[str, Run]:
     """Runs over three tasks, trained in a folder; both have the same first phase."""
-    cells = {cell.condition: cell for cell in reversed(study_cells(read_study("methods")))}
-    return {
-        name: train(cells[condition].config, folder / name, store=folder / "phases", threads=2)
-        for name, condition in STREAMS.items()
-    }
+    configs = {cell.condition: cell.config for cell in reversed(study_cells(read_study("methods")))}
+    runs = {}
+    for name, condition in STREAMS.items():
+        evaluation = replace(configs[condition].evaluation, snapshots=2)
+        config = replace(configs[condition], evaluation=evaluation)
+        runs[name] = train(config, folder / name, store=folder / "phases", threads=2)
+    return runs
 
 
 def main() -> None:
