@@ -33,7 +33,7 @@ from evergait.scores.metrics import Metrics  # noqa: E402
 from evergait.scores.scale import learnt_tasks  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402
 from evergait.studies.cells import study_cells  # noqa: E402
-from evergait.studies.folder import is_study, load_results, read_cells  # noqa: E402
+from evergait.studies.folder import is_study, load_results  # noqa: E402
 from evergait.tasks.base import short  # noqa: E402
 from evergait.training.run import train  # noqa: E402
 
@@ -93,8 +93,7 @@ def load(name: str) -> Analysis | None:
 
 def state(name: str, analysis: Analysis | None) -> str:
     """What of a study is trained, and by what its scores are measured."""
-    listed = read_cells(analysis.results.path)[1] if analysis else study_cells(read_study(name))
-    n_phases = len({getattr(phase, "name", phase) for cell in listed for phase in cell.phases})
+    n_phases = len({phase.name for cell in study_cells(read_study(name)) for phase in cell.phases})
     entries = analysis.results.entries if analysis else ()
     n_done = len({phase.name for entry in entries for phase in entry.run.phases})
     command = f"`evergait study run {name} --out runs/{name}`"
