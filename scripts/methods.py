@@ -1,15 +1,11 @@
 """Methods against each other: fills in docs/methods.md from the ledgers in results/.
 
-python scripts/methods.py [--measure]
+python scripts/methods.py
 
-Nothing of the studies is trained. With --measure, every method trains one whole stream, all in turn, to see what it
-costs in time and memory (some minutes); without, that part of the page stays as it is.
+Nothing of the studies is trained.
 """
 
-import argparse
 import sys
-import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,7 +31,6 @@ from evergait.studies.base import read_study  # noqa: E402
 from evergait.studies.cells import study_cells  # noqa: E402
 from evergait.studies.folder import is_study, load_results  # noqa: E402
 from evergait.tasks.base import short  # noqa: E402
-from evergait.training.run import train  # noqa: E402
 
 HELD = 0.9
 """The share of its score that a held task keeps, and of the learner's alone that every task should end with."""
@@ -296,24 +291,6 @@ def picture(analysis: Analysis, name: str) -> None:
     (DOCS / f"{name}.png").write_bytes(dict(Picture(name, "", figure).files())[f"{name}.png"])
 
 
-def cost() -> str:
-    """Time and memory of every method, measured now: a stream each, all in turn."""
-    order, seed, n_threads = "Hopper > Swimmer > Walker2d", 60, 2
-    spent: dict[str, tuple[float, float]] = {}
-    for cell in study_cells(read_study("methods")):
-        if cell.order == order and cell.seed == seed and len(cell.phases) == 3:
-            with tempfile.TemporaryDirectory() as folder:
-                begun = time.perf_counter()
-                run = train(cell.config, Path(folder), threads=n_threads)
-                seconds = time.perf_counter() - begun
-                spent[cell.condition] = seconds, sum(array.nbytes for array in run.state().memory.values()) / 1000
-    naive = spent["naive"][0]
-    rows = tuple((name, seconds, seconds / naive, kept) for name, (seconds, kept) in spent.items())
-    caption = f"{order}, seed {seed}, on {n_threads} threads of one machine, a method after the other, once"
-    columns = ("method", "wall time of the stream, s", "as a multiple of naive", "memory besides θ, kB")
-    return markdown(Table("cost", caption, columns, rows))
-
-
 def parts(found: dict[str, Analysis | None]) -> dict[str, str]:
     """Every part of the page that comes from ledgers."""
     blocks = {f"{name} trained": state(name, analysis) for name, analysis in found.items()}
@@ -329,14 +306,11 @@ def parts(found: dict[str, Analysis | None]) -> dict[str, str]:
 
 def main() -> None:
     """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--measure", action="store_true", help="measure time and memory anew")
-    measure = parser.parse_args().measure
     found = {name: load(name) for name in STUDIES}
     for name in ("methods", "return"):
         if analysis := found[name]:
             picture(analysis, name)
-    fill_in("methods.md", {**parts(found), **({"cost": cost()} if measure else {})})
+    fill_in("methods.md", parts(found))
 
 
 if __name__ == "__main__":
