@@ -87,10 +87,10 @@ def test_a_policy_that_ships_becomes_a_run(tmp_path: Path) -> None:
 
 
 def test_what_ships_still_returns_what_its_card_says(tmp_path: Path) -> None:
-    """Played by this very version: the first episode of each task, in the fast engine."""
+    """Played by plain Gymnasium; a walker that falls now and then needs some episodes until the mean agrees."""
     name = next(iter(catalogue()))
     get(name, tmp_path / "run")
-    assert main(["verify", str(tmp_path / "run"), "--episodes", "1"]) == 0
+    assert main(["verify", str(tmp_path / "run"), "--episodes", "10"]) == 0
 
 
 def test_the_card_has_a_head_that_the_hub_can_read(run: Run) -> None:
