@@ -172,7 +172,7 @@ def test_finished_phases_are_whole_and_known_to_their_study(name: str) -> None:
 
 
 def test_the_fast_preset_and_the_studies_keep_old_tasks_alike() -> None:
-    cells = [cell for name in ("demo", "methods", "return") for cell in study_cells(read_study(name))]
+    cells = [cell for name in ("methods", "return") for cell in study_cells(read_study(name))]
     assert {cell.config.method for cell in cells if cell.condition == "distill"} == {preset("fast").method}
 
 
