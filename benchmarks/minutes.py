@@ -4,12 +4,11 @@ The others learn in Gymnasium's own environments: Stable-Baselines3's PPO and SA
 settings that rl-zoo3 has for these robots, and EvoTorch's PGPE with those of its script for the ClipUp paper. They are
 no dependencies; a virtual environment of one's own has them (`pip install stable-baselines3 sb3-contrib evotorch .`).
 
-python benchmarks/minutes.py run --learner ppo --task Hopper-v5 --seed 0 [--minutes 30]
-python benchmarks/minutes.py page
+python benchmarks/minutes.py --learner ppo --task Hopper-v5 --seed 0 [--minutes 30]
 
 Time is that of training: evaluations of the others, ten episodes without noise at growing intervals, stop the clock;
-those of fast, which are part of its training, do not. results/minutes.jsonl has a line for each; `page` draws the
-picture and fills in docs/methods.md.
+those of fast, which are part of its training, do not. results/minutes.jsonl gets a line for each. It has been
+tried for seconds only: there is no result yet, and no page.
 """
 
 import argparse
@@ -17,23 +16,19 @@ import contextlib
 import importlib
 import json
 import math
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 import gymnasium
-import matplotlib as mpl
 import numpy as np
 
 import evergait
 from evergait import Position
-from evergait.core.table import Table, Value
-from evergait.figures.drawing import OKABE_ITO, SETTINGS, Picture, panels
 from evergait.store.ledger import Record
 
 ROOT = Path(__file__).parent.parent
@@ -42,13 +37,7 @@ TASKS = ("Hopper-v5", "Walker2d-v5")
 EPISODES, EPISODE_SEED = 10, 5_000_000
 FIRST, GROWTH = 5.0, 1.25
 """Seconds of training before the first evaluation, and by how much each later one is farther away."""
-LEARNERS = {
-    "fast": "evergait, fast",
-    "ppo": "PPO (Stable-Baselines3)",
-    "sac": "SAC (Stable-Baselines3)",
-    "ars": "linear ARS (sb3-contrib)",
-    "pgpe": "PGPE (EvoTorch)",
-}
+LEARNERS = ("fast", "ppo", "sac", "ars", "pgpe")
 
 Policy = Callable[[Any], Any]
 
@@ -64,7 +53,7 @@ class Watch:
     learner: str
     task: str
     seed: int
-    minutes: float
+    minutes: float = math.inf
     seconds: float = 0.0
     started: float = 0.0
     due: float = FIRST
@@ -104,9 +93,9 @@ def play(task: str, policy: Policy) -> list[float]:
     return returns
 
 
-def run_fast(task: str, seed: int, minutes: float) -> None:
+def run_fast(task: str, seed: int) -> None:
     """Ours: its own evaluations, with the time that they take; it ends when its steps are used up."""
-    watch = Watch("fast", task, seed, minutes)
+    watch = Watch("fast", task, seed)
 
     class Times(evergait.Observer):
         def evaluated(self, at: Position, record: Record) -> None:
@@ -230,116 +219,23 @@ def run_pgpe(task: str, seed: int, minutes: float) -> None:
         watch.look(int(searcher.status["total_interaction_count"]), policy)
 
 
-def curves(rows: list[dict[str, Any]]) -> dict[tuple[str, str], list[tuple[list[float], list[float]]]]:
-    """(task, learner) → minutes and mean returns of every seed."""
-    found: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
-    for row in rows:
-        found.setdefault((row["task"], row["learner"], row["seed"]), []).append(row)
-    drawn: dict[tuple[str, str], list[tuple[list[float], list[float]]]] = {}
-    for (task, learner, _), points in found.items():
-        line = [point["seconds"] / 60 for point in points], [fmean(point["returns"]) for point in points]
-        drawn.setdefault((task, learner), []).append(line)
-    return drawn
-
-
-MARKS = (1500, 3000, 4500)
-"""Returns that the table asks for: a robot that stands has 1000."""
-
-
-def table(rows: list[dict[str, Any]]) -> Table:
-    """Minutes to each mark, the median over seeds, and where it ended."""
-    lines: list[tuple[Value, ...]] = []
-    for (task, learner), seeds in sorted(
-        curves(rows).items(), key=lambda item: (item[0][0], list(LEARNERS).index(item[0][1]))
-    ):
-        cells = []
-        for mark in MARKS:
-            reached = [next((t for t, value in zip(*seed, strict=True) if value >= mark), math.inf) for seed in seeds]
-            middle = median(reached)
-            cells.append(f"{middle:.1f}" if math.isfinite(middle) else "never")
-        ends = [values[-1] for _, values in seeds]
-        steps = max(row["steps"] for row in rows if (row["task"], row["learner"]) == (task, learner)) / 1e6
-        last = max(times[-1] for times, _ in seeds)
-        lines.append(
-            (
-                task.partition("-")[0],
-                LEARNERS[learner],
-                *cells,
-                f"{median(ends):,.0f}",
-                f"{last:.0f}",
-                f"{steps:.1f}",
-                len(seeds),
-            )
-        )
-    caption = (
-        "Minutes of training on one core until an evaluation of ten episodes first had a return: median over seeds"
-    )
-    columns = (
-        "task",
-        "learner",
-        *(f"{mark:,}" for mark in MARKS),
-        "return at the end",
-        "after minutes",
-        "million steps",
-        "seeds",
-    )
-    return Table("minutes", caption, columns, tuple(lines))
-
-
-def parts() -> dict[str, str]:
-    """The page's part."""
-    pages = importlib.import_module("pages")
-    rows = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
-    return {"minutes": pages.markdown(table(rows))}
-
-
-def picture(rows: list[dict[str, Any]], path: Path) -> None:
-    """Returns over minutes, logarithmic, a line per seed."""
-    with mpl.rc_context(SETTINGS):
-        figure, axes = panels(1, len(TASKS), width=4.4, height=3.4)
-        for at, task in zip(axes, TASKS, strict=True):
-            for (where, learner), seeds in curves(rows).items():
-                for number, seed in enumerate(seeds if where == task else ()):
-                    colour = OKABE_ITO[list(LEARNERS).index(learner)]
-                    label = LEARNERS[learner] if not number and task == TASKS[0] else None
-                    at.plot(*seed, color=colour, linewidth=1.0, label=label)
-            at.set_xscale("log")
-            at.set_title(task.partition("-")[0])
-            at.set_xlabel("minutes of training on one core")
-            at.set_ylabel("mean return of ten episodes")
-        figure.legend(loc="outside lower center", ncols=3)
-    path.write_bytes(dict(Picture("minutes", "", figure).files())["minutes.png"])
-
-
 def main() -> None:
-    """Run one learner, or write the page."""
+    """Run one learner."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run")
-    run.add_argument("--learner", choices=LEARNERS, required=True)
-    run.add_argument("--task", choices=TASKS, required=True)
-    run.add_argument("--seed", type=int, default=0)
-    run.add_argument("--minutes", type=float, default=30.0)
-    commands.add_parser("page")
+    parser.add_argument("--learner", choices=LEARNERS, required=True)
+    parser.add_argument("--task", choices=TASKS, required=True)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=30.0)
     args = parser.parse_args()
-    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
-    if args.command == "run" and any(
-        all(line[k] == vars(args)[k] for k in ("learner", "task", "seed")) for line in lines
-    ):
-        parser.error(f"{RESULTS.name} has {args.learner} on {args.task} with seed {args.seed} already")
-    if args.command == "page":
-        sys.path.insert(0, str(ROOT / "scripts"))
-        picture([json.loads(line) for line in RESULTS.read_text().splitlines()], ROOT / "docs" / "minutes.png")
-        importlib.import_module("pages").fill_in("methods.md", parts())
-    elif args.learner == "fast":
-        run_fast(args.task, args.seed, args.minutes)
-    else:
-        importlib.import_module("torch").set_num_threads(1)
-        with contextlib.suppress(TimeUpError):
-            if args.learner == "pgpe":
-                run_pgpe(args.task, args.seed, args.minutes)
-            else:
-                run_baselines(args.learner, args.task, args.seed, args.minutes)
+    if args.learner == "fast":
+        run_fast(args.task, args.seed)
+        return
+    importlib.import_module("torch").set_num_threads(1)
+    with contextlib.suppress(TimeUpError):
+        if args.learner == "pgpe":
+            run_pgpe(args.task, args.seed, args.minutes)
+        else:
+            run_baselines(args.learner, args.task, args.seed, args.minutes)
 
 
 if __name__ == "__main__":
