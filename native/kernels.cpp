@@ -43,15 +43,23 @@ static Status act(const Network& network, const float* packed, const double* obs
   return kDone;
 }
 
+// Calls work(first, n) for all rows, some at a time.
+template <class Work>
+static void for_observations(int64_t n_rows, Work work) {
+  for (int64_t first = 0; first < n_rows; first += kObservations)
+    work(first, n_rows - first < kObservations ? n_rows - first : kObservations);
+}
+
 static Status outputs(const Network& network, const double* theta, const double* observations, int64_t n_rows,
                       double* out) {
   const int64_t n_in = network.layers[0].n_in, n_out = network.layers[network.n_layers - 1].n_out;
   const Pass pass = start_pass(network, theta);
   if (!pass.weights) return kNoMemory;
-  for (int64_t row = 0; row < n_rows; row++) {
-    const double* y = forward(network, theta, observations + row * n_in, pass);
-    for (int64_t i = 0; i < n_out; i++) out[row * n_out + i] = y[i];
-  }
+  for_observations(n_rows, [&](int64_t first, int64_t n) {
+    const double* y = forward(network, theta, observations + first * n_in, n, pass);
+    for (int64_t row = 0; row < n; row++)
+      for (int64_t i = 0; i < n_out; i++) out[(first + row) * n_out + i] = y[row * pass.width + i];
+  });
   free(pass.weights);
   return kDone;
 }
@@ -61,13 +69,13 @@ static Status pull_back(const Network& network, const double* theta, const doubl
   const int64_t n_in = network.layers[0].n_in, n_out = network.layers[network.n_layers - 1].n_out;
   const Pass pass = start_pass(network, theta);
   if (!pass.weights) return kNoMemory;
-  for (int64_t row = 0; row < n_rows; row++) {
-    forward(network, theta, observations + row * n_in, pass);
+  for_observations(n_rows, [&](int64_t first, int64_t n) {
+    forward(network, theta, observations + first * n_in, n, pass);
     if (squared)
-      backward<true>(network, theta, cotangents + row * n_out, pass, gradient);
+      backward<true>(network, theta, cotangents + first * n_out, n, pass, gradient);
     else
-      backward<false>(network, theta, cotangents + row * n_out, pass, gradient);
-  }
+      backward<false>(network, theta, cotangents + first * n_out, n, pass, gradient);
+  });
   free(pass.weights);
   return kDone;
 }

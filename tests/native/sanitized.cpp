@@ -72,7 +72,7 @@ static void act(const std::vector<int64_t>& widths) {
   const Network network = owner.view();
   expect(!check_layers(network, owner.n_theta), "a right network is refused");
   expect(bool(check_layers(network, owner.n_theta - 1)), "a network beyond its parameters is accepted");
-  const int64_t n = 3, n_in = widths.front(), n_out = widths.back(), size = kernels.packed_size(network);
+  const int64_t n = 35, n_in = widths.front(), n_out = widths.back(), size = kernels.packed_size(network);
   const auto theta = filled<float>(owner.n_theta, 0.1);
   std::vector<float> packed(n * size), actions(n * n_out);
   for (int64_t row = 0; row < n; ++row)

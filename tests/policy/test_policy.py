@@ -219,8 +219,45 @@ def slow_action(network: Network, theta: np.ndarray, observation: np.ndarray) ->
     return network.action_middle + network.action_half_range * x
 
 
+def slow_pull_back(network: Network, theta: np.ndarray, observations: np.ndarray, squared: bool) -> np.ndarray:
+    """Of ones, one observation after another, every sum in the order of its terms."""
+    gradient = np.zeros(len(theta))
+    for observation in observations:
+        values = [observation]
+        for layer in network.layers:
+            weight = theta[layer.weight : layer.weight + layer.n_in * layer.n_out].reshape(layer.n_out, layer.n_in)
+            y = theta[layer.bias : layer.bias + layer.n_out].copy()
+            for i in range(layer.n_in):
+                y += weight[:, i] * values[-1][i]
+            values.append(np.maximum(y, 0) if layer.activation == "relu" else y)
+        ahead = np.ones(network.n_actions)
+        for layer, x, y in reversed(list(zip(network.layers, values, values[1:], strict=False))):
+            ahead = np.where((y > 0) | (layer.activation != "relu"), ahead, 0.0)
+            slopes = np.concatenate([np.outer(ahead, x).ravel(), ahead])
+            gradient[layer.weight : layer.bias + layer.n_out] += slopes**2 if squared else slopes
+            weight = theta[layer.weight : layer.weight + layer.n_in * layer.n_out].reshape(layer.n_out, layer.n_in)
+            behind = np.zeros(layer.n_in)
+            for out in range(layer.n_out):
+                behind += ahead[out] * weight[out]
+            ahead = behind
+    return gradient
+
+
+def check_derivatives() -> None:
+    """Rows and widths around the sizes of registers, tiles and blocks; to the bit."""
+    random = np.random.default_rng(1)
+    for widths, n_rows in itertools.product([(11, 64, 64, 3), (17, 9, 23, 6), (1, 1)], [1, 7, 32, 33, 77]):
+        network, n = network_of(widths)
+        theta, observations = random.normal(size=n), random.normal(size=(n_rows, widths[0]))
+        for squared in (False, True):
+            found = network.pull_back(theta, observations, np.ones((n_rows, widths[-1])), squared)
+            expected = slow_pull_back(network, theta, observations, squared)
+            np.testing.assert_array_equal(found, expected, f"{widths}, {n_rows} rows")
+
+
 def check_all() -> None:
     """What every instruction set must pass."""
+    check_derivatives()
     for widths in WIDTHS:
         network, n = network_of(widths)
         theta, random = Noise(1, PERTURBATION).normals(0, 0, n), np.random.default_rng(0)
