@@ -38,14 +38,14 @@ gates: setup
 	$(BIN)/mypy
 
 test: gates
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not prove and not agree"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not prove and not agree"
 
 # Most proofs wait for disks, signals and processes, so more of them run at once than there are processors; in memory if there is a
 # file system there, for they sync a hundred thousand files.
 prove: setup
 	echo '{}' > docs/reliability.json
 	@root=$$(mktemp -d --tmpdir="$(firstword $(wildcard /dev/shm) /tmp)" evergait-XXXXXX); \
-	PYTEST_DEBUG_TEMPROOT=$$root $(BIN)/pytest -m prove -n $(JOBS) --dist loadgroup --durations 20 $$(grep -rl --include="*.py" "mark\.prove" tests); code=$$?; \
+	PYTEST_DEBUG_TEMPROOT=$$root $(BIN)/pytest -m prove -n $(JOBS) --dist worksteal --durations 20 $$(grep -rl --include="*.py" "mark\.prove" tests); code=$$?; \
 	rm -rf "$$root"; $(BIN)/python scripts/reliability.py; exit $$code
 
 agree: setup

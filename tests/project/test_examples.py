@@ -65,11 +65,19 @@ def test_a_plugin_package_is_found_by_its_entry_point(installed: Path, tmp_path:
     assert "--method.share" in shell("evergait methods", tmp_path, **path)
 
 
-@pytest.mark.parametrize("command", ["show r", "eval r --episodes 1", "export r", "verify r --episodes 1", "report r"])
-def test_reading_commands_import_it_only_if_asked(command: str, installed: Path, tmp_path: Path) -> None:
-    path: dict[str, Any] = {"PYTHONPATH": str(installed)}
+@pytest.fixture(scope="module")
+def shrunk(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the plug-in's method."""
+    folder = tmp_path_factory.mktemp("shrunk")
     train = f"evergait train --import shrink --method shrink --stream InvertedPendulum-v5 CartPole-v1 {SMALL} --out r"
-    shell(train, tmp_path, **path)
+    shell(train, folder, PYTHONPATH=str(installed))
+    return folder / "r"
+
+
+@pytest.mark.parametrize("command", ["show r", "eval r --episodes 1", "export r", "verify r --episodes 1", "report r"])
+def test_reading_commands_import_it_only_if_asked(command: str, installed: Path, shrunk: Path, tmp_path: Path) -> None:
+    path: dict[str, Any] = {"PYTHONPATH": str(installed)}
+    shutil.copytree(shrunk, tmp_path / "r")
     refused = shell(f"evergait {command}", tmp_path, 2, **path)
     assert "would import the Python module 'shrink'" in refused
     assert "--import shrink" in refused

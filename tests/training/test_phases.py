@@ -113,7 +113,6 @@ def test_the_machine_is_named_only_where_its_elementary_functions_decide_bits() 
     assert all("libm" in phase.identity for phase in plan_phases(replace(preset("paper"), engine="mujoco")))
 
 
-pytestmark = pytest.mark.xdist_group("golden")
 STORED = json.loads(golden.STORED.read_text())
 
 

@@ -17,8 +17,6 @@ from evergait.training.run import train
 from evergait.workers import Local, LocalWorkers, Ray, Workers, WorkersChoice
 from evergait.workers.chunks import Chunk, Chunks
 
-pytestmark = pytest.mark.xdist_group("ray")
-
 
 @pytest.fixture(params=list(WorkersChoice.members))
 def workers(request: pytest.FixtureRequest) -> Workers:

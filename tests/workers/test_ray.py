@@ -25,8 +25,6 @@ from evergait.training.observer import Observer, Position
 from evergait.training.run import Run, train
 from evergait.workers import Ray
 
-pytestmark = pytest.mark.xdist_group("ray")
-
 CONFIG = tiny_config(generations=3, pairs=24)
 
 

@@ -21,7 +21,6 @@ from evergait.commands.study import run_study
 from evergait.training.run import Run, train
 from workers.conftest import SMALL, long_config
 
-pytestmark = pytest.mark.xdist_group("ray")
 MANY_CONFIG = long_config(generations=1000)
 
 
