@@ -80,6 +80,36 @@ static Status pull_back(const Network& network, const double* theta, const doubl
   return kDone;
 }
 
-extern const Kernels kernels = {words, normals, accumulate, size, pack, act, outputs, pull_back};
+static Status approach(const Network& network, const double* theta, int64_t n_theta, const float* observations,
+                       const float* targets, const uint32_t* rows, int64_t n_rows, double least, double* gradient) {
+  const int64_t n_in = network.layers[0].n_in, n_out = network.layers[network.n_layers - 1].n_out;
+  const Pass pass = start_pass(network, theta);
+  double* const mine = allocate<double>(n_theta + kObservations * (n_in + n_out));
+  if (!pass.weights || !mine) {
+    free(pass.weights), free(mine);
+    return kNoMemory;
+  }
+  double *seen = mine + n_theta, *errors = seen + kObservations * n_in, largest = 0.0;
+  for (int64_t j = 0; j < n_theta; j++) mine[j] = 0.0;
+  for_observations(n_rows, [&](int64_t first, int64_t n) {
+    for (int64_t row = 0; row < n; row++)
+      for (int64_t i = 0; i < n_in; i++) seen[row * n_in + i] = observations[rows[first + row] * n_in + i];
+    const double* y = forward(network, theta, seen, n, pass);
+    for (int64_t row = 0; row < n; row++)
+      for (int64_t i = 0; i < n_out; i++) {
+        const double error = targets[rows[first + row] * n_out + i] - y[row * pass.width + i];
+        const double size = error < 0.0 ? -error : error;
+        largest = size <= largest ? largest : size;  // what is not a number stays
+        errors[row * n_out + i] = error / double(n_rows);
+      }
+    backward<false>(network, theta, errors, n, pass, mine);
+  });
+  if (!(largest <= least))
+    for (int64_t j = 0; j < n_theta; j++) gradient[j] += mine[j];
+  free(pass.weights), free(mine);
+  return kDone;
+}
+
+extern const Kernels kernels = {words, normals, accumulate, size, pack, act, outputs, pull_back, approach};
 
 }  // namespace evergait::EVERGAIT_ISA

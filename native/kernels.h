@@ -49,6 +49,10 @@ struct Kernels {
   // gradient[j] += Σ_rows ∂(cotangent · outputs)/∂θ_j, or the sum of its squares; rows in order.
   Status (*pull_back)(const Network&, const double* theta, const double* observations, const double* cotangents,
                       int64_t n_rows, bool squared, double* gradient);
+  // gradient[j] -= ∂/∂θ_j of the mean of ½ ‖outputs − targets‖² over these rows of observations and targets (n, n_out);
+  // nothing if no error is above `least`. All n_theta numbers of the gradient are written.
+  Status (*approach)(const Network&, const double* theta, int64_t n_theta, const float* observations,
+                     const float* targets, const uint32_t* rows, int64_t n_rows, double least, double* gradient);
 };
 
 namespace baseline { extern const Kernels kernels; }

@@ -132,6 +132,9 @@ def test_a_wrong_network_is_refused(wrong: Any, words: str) -> None:
         _native.Network(wrong)
 
 
+LESSON = np.zeros((3, 2), np.float32), np.zeros((3, 1), np.float32), np.zeros(5, np.uint32)
+
+
 @pytest.mark.parametrize("wrong", [layers(0, weight=8), layers(1, bias=13), layers(1, weight=2**40)])
 def test_layers_beyond_theta_are_refused(wrong: Network) -> None:
     packed, theta = np.empty((4, wrong.native.packed_size), np.float32), np.ones(13)
@@ -139,6 +142,7 @@ def test_layers_beyond_theta_are_refused(wrong: Network) -> None:
         lambda: _native.pack_candidates(candidates(network=wrong), packed, 1),
         lambda: wrong.outputs(theta, np.zeros((1, 2))),
         lambda: wrong.pull_back(theta, np.zeros((1, 2)), np.zeros((1, 1))),
+        lambda: wrong.approach(theta, *LESSON, theta.copy()),
     ]
     for call in calls:
         with pytest.raises(ValueError, match=r"network \(with 13 numbers in .*theta\).layers\[\d\].*room for"):
@@ -162,6 +166,13 @@ def test_wrong_rows_are_refused() -> None:
         _native.pack_candidates(candidates(), packed[:3], 1)
     with pytest.raises(ValueError, match="cotangents: its shape"):
         network().pull_back(np.ones(13), np.zeros((3, 2)), np.zeros((2, 1)))
+    seen, targets, rows = LESSON
+    with pytest.raises(ValueError, match="targets: its shape"):
+        network().approach(np.ones(13), seen, targets[:2], rows, np.ones(13))
+    with pytest.raises(ValueError, match="gradient: its shape"):
+        network().approach(np.ones(13), seen, targets, rows, np.ones(12))
+    with pytest.raises(ValueError, match="rows: is 3; it must be from 0 to 2"):
+        network().approach(np.ones(13), seen, targets, rows + np.uint32(3), np.ones(13))
     fixed = np.zeros((4, 1), np.float32)
     fixed.flags.writeable = False
     with pytest.raises(TypeError):

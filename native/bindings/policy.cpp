@@ -144,6 +144,27 @@ void bind_policy(nb::module_& m, const Kernels* kernels) {
       },
       nb::arg("network"), nb::arg("theta").noconvert(), nb::arg("observations").noconvert(),
       nb::arg("cotangents").noconvert(), nb::arg("squared"), nb::arg("gradient").noconvert());
+
+  m.def(
+      "approach",
+      [kernels](const NetworkHandle& handle, In<double, 1> theta, In<float, 2> observations, In<float, 2> targets,
+                In<uint32_t, 1> rows, double least, Out<double, 1> gradient) {
+        const int64_t n = int64_t(observations.shape(0)), n_theta = int64_t(theta.size());
+        handle.require_theta("theta", theta.size());
+        require_shape("observations", observations, {n, handle.n_in()});
+        require_shape("targets", targets, {n, handle.n_out()});
+        require_shape("gradient", gradient, {n_theta});
+        for (size_t i = 0; i < rows.size(); i++) require_range("rows", rows.data()[i], 0, n - 1);
+        Status status;
+        {
+          nb::gil_scoped_release release;
+          status = kernels->approach(handle.view(), theta.data(), n_theta, observations.data(), targets.data(),
+                                     rows.data(), int64_t(rows.size()), least, gradient.data());
+        }
+        raise_status(status);
+      },
+      nb::arg("network"), nb::arg("theta").noconvert(), nb::arg("observations").noconvert(),
+      nb::arg("targets").noconvert(), nb::arg("rows").noconvert(), nb::arg("least"), nb::arg("gradient").noconvert());
 }
 
 constexpr int64_t kMaxDraws = int64_t(1) << 34;  // a counter's 32 bits, of four words each

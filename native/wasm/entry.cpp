@@ -42,17 +42,12 @@ EXPORT(accumulate)(uint64_t seed, uint32_t generation, uint32_t purpose, const u
   kernels.accumulate({seed, generation, purpose}, pairs, weights, n_pairs, begin, end, gradient);
 }
 
-EXPORT(outputs)(const Layer* layers, int n_layers, const double* mean, const double* scale, const double* theta,
-                const double* observations, int n_rows, double* out)
+EXPORT(approach)(const Layer* layers, int n_layers, const double* mean, const double* scale, const double* theta,
+                 int n_theta, const float* observations, const float* targets, const uint32_t* rows, int n_rows,
+                 double least, double* gradient)
     ->int {
-  return kernels.outputs({layers, n_layers, mean, scale, nullptr, nullptr}, theta, observations, n_rows, out);
-}
-
-EXPORT(pull_back)(const Layer* layers, int n_layers, const double* mean, const double* scale, const double* theta,
-                  const double* observations, const double* cotangents, int n_rows, double* gradient)
-    ->int {
-  return kernels.pull_back({layers, n_layers, mean, scale, nullptr, nullptr}, theta, observations, cotangents, n_rows,
-                           false, gradient);
+  return kernels.approach({layers, n_layers, mean, scale, nullptr, nullptr}, theta, n_theta, observations, targets,
+                          rows, n_rows, least, gradient);
 }
 
 // Null if the numbers describe no robot or no rules.

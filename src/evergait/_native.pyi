@@ -123,6 +123,15 @@ def outputs(network: Network, theta: Float64, observations: Float64, outputs: Fl
 def pull_back(
     network: Network, theta: Float64, observations: Float64, cotangents: Float64, squared: bool, gradient: Float64
 ) -> None: ...
+def approach(
+    network: Network,
+    theta: Float64,
+    observations: Float32,
+    targets: Float32,
+    rows: UInt32,
+    least: float,
+    gradient: Float64,
+) -> None: ...
 def planar_step(
     description: Float64,
     position: Float64,

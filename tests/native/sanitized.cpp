@@ -85,6 +85,12 @@ static void act(const std::vector<int64_t>& widths) {
   for (bool squared : {false, true})
     expect(kernels.pull_back(network, exact.data(), seen.data(), pulls.data(), n, squared, gradient.data()) == kDone,
            "pull_back");
+  const auto few = filled<float>(n * n_in, 1), wanted = filled<float>(n * n_out, 1);
+  std::vector<uint32_t> rows(2 * n + 1);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = uint32_t(i * 7 % n);
+  expect(kernels.approach(network, exact.data(), owner.n_theta, few.data(), wanted.data(), rows.data(),
+                          int64_t(rows.size()), 0.0, gradient.data()) == kDone,
+         "approach");
 }
 
 static void step(const PlanarModel& model, int n_lanes, int64_t n, int n_frames, double size) {

@@ -243,6 +243,20 @@ def slow_pull_back(network: Network, theta: np.ndarray, observations: np.ndarray
     return gradient
 
 
+def check_approach(network: Network, theta: np.ndarray, observations: np.ndarray, n_rows: int) -> None:
+    """The same as from outputs and a pull-back of the errors; and nothing where nothing is left to learn."""
+    random = np.random.default_rng(n_rows)
+    targets = random.normal(size=(n_rows, network.n_actions)).astype(np.float32)
+    rows = random.integers(0, n_rows, 2 * n_rows + 1).astype(np.uint32)
+    errors = targets[rows] - network.outputs(theta, observations[rows])
+    before = random.normal(size=len(theta))
+    for least in (0.0, np.abs(errors).max()):
+        found = before.copy()
+        network.approach(theta, observations, targets, rows, found, least)
+        slope = network.pull_back(theta, observations[rows], errors / len(rows)) if not least else 0.0
+        np.testing.assert_array_equal(found, before + slope)
+
+
 def check_derivatives() -> None:
     """Rows and widths around the sizes of registers, tiles and blocks; to the bit."""
     random = np.random.default_rng(1)
@@ -253,6 +267,7 @@ def check_derivatives() -> None:
             found = network.pull_back(theta, observations, np.ones((n_rows, widths[-1])), squared)
             expected = slow_pull_back(network, theta, observations, squared)
             np.testing.assert_array_equal(found, expected, f"{widths}, {n_rows} rows")
+        check_approach(network, theta, observations.astype(np.float32), n_rows)
 
 
 def check_all() -> None:

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evergait.core.arrays import Float32, Float64
+from evergait.core.arrays import Float32
 from evergait.core.data import MOST_ROWS, require, within
 from evergait.core.random import DISTILLATION, Noise
 from evergait.es import Adam
 from evergait.methods.base import Collect, Collection, Context, Memory, Method, Stage, Step, split_evenly
-from evergait.policy import Network
 
 ROUNDING = 1e-7
 """Outputs are kept in float32 and lie in [−1, 1] with tanh: no smaller error is one."""
@@ -70,24 +69,16 @@ class Distill(Method, name="distill"):
             zip(stage.earlier, split_evenly(self.batch, len(stage.earlier)), strict=True)
         ):
             observations, outputs = (memory[name] for name in _names(task))
-            rows = noise.integers(self.steps * share, i).reshape(self.steps, share) % len(observations)
+            rows = noise.integers(self.steps * share, i).reshape(self.steps, share) % np.uint32(len(observations))
             lessons.append((context.network(task), observations, outputs, rows))
         state = adam.start(len(moved))
         for number in range(self.steps):
             gradient = np.zeros(len(moved))
             for network, observations, outputs, rows in lessons:
-                gradient += ascent(network, moved, observations[rows[number]], outputs[rows[number]])
+                network.approach(moved, observations, outputs, rows[number], gradient, ROUNDING)
             change, state = adam.step(gradient, state)
             moved += change
         return moved.astype(np.float32), memory
-
-
-def ascent(network: Network, theta: Float64, observations: Float32, outputs: Float32) -> Float64:
-    """(n_parameters,) minus the gradient of ½ ‖π(o) − a‖², a mean over observations o; zero where all is learnt."""
-    error = outputs - network.outputs(theta, observations)
-    if np.abs(error).max() <= ROUNDING:
-        return np.zeros(len(theta))
-    return network.pull_back(theta, observations, error / len(observations))
 
 
 def _names(task: object) -> tuple[str, str]:

@@ -74,6 +74,19 @@ class Network:
         _native.pull_back(self.native, theta, seen, pulls, squared, gradient)
         return gradient
 
+    def approach(
+        self,
+        theta: Float64,
+        observations: Float32,
+        targets: Float32,
+        rows: UInt32,
+        gradient: Float64,
+        least: float = 0.0,
+    ) -> None:
+        """Take ∂/∂θ of the mean of ½ ‖outputs − target‖² over these rows from `gradient`; no error above `least`: 0."""
+        self._check(observations)
+        _native.approach(self.native, theta, observations, targets, rows, least, gradient)
+
     def _check(self, observations: Array) -> None:
         if observations.ndim != 2 or observations.shape[1] != self.n_observations:
             right = f"it must be (n, {self.n_observations}) for this task"

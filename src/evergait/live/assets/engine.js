@@ -103,22 +103,13 @@ class Engine {
     });
   }
 
-  outputs(network, theta, observations) {
-    const [layers, n, mean, scale] = [network.layers, network.layers.length / 5, network.mean, network.scale];
-    const rows = observations.length / Number(layers[2]), width = Number(layers[layers.length - 2]);
+  // The gradient, with the slope towards these rows' targets added: Network.approach in policy/network.py.
+  approach({ layers, mean, scale }, theta, observations, targets, rows, least, gradient) {
     return this.scope(() => {
-      const out = this.room(8 * rows * width);
-      this.core.outputs(this.put(layers), n, this.put(mean), this.put(scale), this.put(theta), this.put(observations), rows, out);
-      return this.read(Float64Array, out, rows * width);
-    });
-  }
-
-  pullBack(network, theta, observations, cotangents) {
-    const { layers, mean, scale } = network, rows = observations.length / Number(layers[2]);
-    return this.scope(() => {
-      const out = this.zeros(Float64Array, theta.length);
-      this.core.pull_back(this.put(layers), layers.length / 5, this.put(mean), this.put(scale), this.put(theta), this.put(observations), this.put(cotangents), rows, out);
-      return this.read(Float64Array, out, theta.length);
+      const sum = this.put(gradient);
+      this.core.approach(this.put(layers), layers.length / 5, this.put(mean), this.put(scale), this.put(theta), theta.length,
+        this.put(observations), this.put(targets), this.put(rows), rows.length, least, sum);
+      return this.read(Float64Array, sum, theta.length);
     });
   }
 }

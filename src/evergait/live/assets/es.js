@@ -77,28 +77,16 @@ function ascend(optimizer, theta, gradient, touched, decay) {
 
 const splitEvenly = (total, parts) => Array.from({ length: parts }, (_, i) => Math.floor(total / parts) + (i < total % parts ? 1 : 0));
 
+const ROUNDING = 1e-7;
+
 // Adam steps towards what the policy did where it left each task: methods/distill.py. `lessons` hold a network, its
 // observations and outputs, and the rows of every step.
 function distilled(engine, theta, lessons, steps, rate) {
   const moved = Float64Array.from(theta), adam = new Adam({ learning_rate: rate }, moved.length);
   for (let number = 0; number < steps; number++) {
-    const gradient = new Float64Array(moved.length);
-    for (const { network, observations, outputs, rows } of lessons) {
-      const width = Number(network.layers[2]), n_out = outputs.length / (observations.length / width), mine = rows[number];
-      const seen = new Float64Array(mine.length * width), error = new Float64Array(mine.length * n_out);
-      mine.forEach((row, i) => seen.set(observations.subarray(row * width, (row + 1) * width), i * width));
-      const now = engine.outputs(network, moved, seen);
-      let largest = 0;
-      mine.forEach((row, i) => {
-        for (let k = 0; k < n_out; k++) {
-          error[i * n_out + k] = outputs[row * n_out + k] - now[i * n_out + k];
-          largest = Math.max(largest, Math.abs(error[i * n_out + k]));
-        }
-      });
-      if (largest <= 1e-7) continue;
-      const part = engine.pullBack(network, moved, seen, error.map((value) => value / mine.length));
-      for (let j = 0; j < moved.length; j++) gradient[j] += part[j];
-    }
+    let gradient = new Float64Array(moved.length);
+    for (const { network, observations, outputs, rows } of lessons)
+      gradient = engine.approach(network, moved, observations, outputs, rows[number], ROUNDING, gradient);
     adam.begin();
     for (let j = 0; j < moved.length; j++) moved[j] += adam.step(j, gradient[j]);
   }

@@ -119,7 +119,7 @@ class Trainer {
     const lessons = splitEvenly(method.batch, earlier.length).map((share, i) => {
       const task = earlier[i], { observations, outputs } = memory.get(task.name), network = this.network(task);
       const words = this.words(PURPOSE.distillation, i, method.steps * share), kept = observations.length / Number(network.layers[2]);
-      const rows = Array.from({ length: method.steps }, (_, k) => Array.from(words.subarray(k * share, (k + 1) * share), (word) => word % kept));
+      const rows = Array.from({ length: method.steps }, (_, k) => words.subarray(k * share, (k + 1) * share).map((word) => word % kept));
       return { network, observations, outputs, rows };
     });
     return this.crew.ask({ what: "distil", theta, lessons, steps: method.steps, rate: method.learning_rate });
