@@ -1,6 +1,6 @@
-// Derivatives of the policy, in double precision, some observations at a time. Every sum runs in the order of its terms:
-// what moves together are independent numbers, so the bits depend neither on the width of the vectors nor on how many
-// observations there are at a time.
+// Derivatives of the policy, in double precision, some observations at a time. Every sum runs in the order of its
+// terms: what moves together are independent numbers, so the bits depend neither on the width of the vectors nor on how
+// many observations there are at a time.
 #pragma once
 
 #include "core/lanes.h"
