@@ -166,13 +166,13 @@ def test_wrong_rows_are_refused() -> None:
         _native.pack_candidates(candidates(), packed[:3], 1)
     with pytest.raises(ValueError, match="cotangents: its shape"):
         network().pull_back(np.ones(13), np.zeros((3, 2)), np.zeros((2, 1)))
-    seen, targets, rows = LESSON
+    before, targets, rows = LESSON
     with pytest.raises(ValueError, match="targets: its shape"):
-        network().approach(np.ones(13), seen, targets[:2], rows, np.ones(13))
+        network().approach(np.ones(13), before, targets[:2], rows, np.ones(13))
     with pytest.raises(ValueError, match="gradient: its shape"):
-        network().approach(np.ones(13), seen, targets, rows, np.ones(12))
+        network().approach(np.ones(13), before, targets, rows, np.ones(12))
     with pytest.raises(ValueError, match="rows: is 3; it must be from 0 to 2"):
-        network().approach(np.ones(13), seen, targets, rows + np.uint32(3), np.ones(13))
+        network().approach(np.ones(13), before, targets, rows + np.uint32(3), np.ones(13))
     fixed = np.zeros((4, 1), np.float32)
     fixed.flags.writeable = False
     with pytest.raises(TypeError):
