@@ -15,8 +15,9 @@ from small import every_method
 from evergait import Config, train
 from evergait.config import Evaluation
 from evergait.core.versions import libm_fingerprint
-from evergait.es import SHAPINGS, Optimizer, Plain
-from evergait.methods import Interval, Naive, Replay
+from evergait.core.data import from_data
+from evergait.es import SHAPINGS, Optimizer
+from evergait.methods import Interval, Method, Naive, Replay
 from evergait.policy import PolicyConfig
 
 STORED = Path(__file__).parents[1] / "training" / "golden.json"
@@ -38,18 +39,70 @@ BUDGET = Evaluation(every_steps=200, episodes=1, random_policies=1, snapshots=0)
 NORMALISED = replace(SMALL, normalise=True)
 ROBOTS = ("Walker2d-v5@gravity=0.5,observation_noise=0.1", "HalfCheetah-v5", "Swimmer-v5", "Hopper-v5")
 
+OPTIONS = {
+    "adaptive.rate": 1.0,
+    "anchor.rate": 0.2,
+    "distill.steps": 3,
+    "distill.batch": 7,
+    "distill.learning_rate": 0.01,
+    "distill.collection.observations": 8,
+    "distill.collection.episodes": 2,
+    "distill.collection.noise": 0.5,
+    "ewc.strength": 1.0,
+    "ewc.importance": "search",
+    "ewc.decay": 0.5,
+    "ewc.collection.observations": 8,
+    "ewc.collection.episodes": 2,
+    "ewc.collection.noise": 0.5,
+    "interval.interval": 3,
+    "interval.choose": "uniform",
+    "multitask.each_generation": "all-tasks",
+    "project.follow": "both",
+    "replay.budget": 4,
+    "replay.budget_is": "per-task",
+    "replay.ranks": "per-task",
+    "replay.update": "shared",
+    "replay.weight": 0.5,
+    "replay.average": "tasks",
+    "plain.learning_rate": 0.1,
+    "plain.weight_decay": 0.1,
+    "momentum.learning_rate": 0.1,
+    "momentum.weight_decay": 0.1,
+    "momentum.momentum": 0.5,
+    "adam.learning_rate": 0.1,
+    "adam.weight_decay": 0.1,
+    "adam.beta1": 0.5,
+    "adam.beta2": 0.5,
+    "adam.epsilon": 0.1,
+    "clipup.learning_rate": 0.05,
+    "clipup.weight_decay": 0.1,
+    "clipup.momentum": 0.5,
+    "clipup.max_speed": 0.1,
+}
+"""Every option of every method and optimizer, with a value that is not its default."""
+
+
+def with_option(part: str, option: str, value: object) -> Config:
+    """A case in which one option of a method or an optimizer has this value."""
+    for key in reversed(option.split(".")):
+        value = {key: value}
+    assert isinstance(value, dict)
+    if part in Optimizer.members:
+        return replace(NAIVE, optimizer=from_data(Optimizer, {"name": part, **value}, "optimizer"))
+    needed = Method.members[part].needs
+    data = {"name": f"{needed}+{part}", needed: {"budget": 64}, part: value} if needed else {"name": part, **value}
+    data |= {"budget": 8} if part == "replay" and option != "budget" else {}
+    pairs = 32 if needed else BASE.pairs  # or shares of a few pairs are rounded alike
+    return replace(BASE, pairs=pairs, method=from_data(Method, data, "method"))
+
+
 CASES: dict[str, Config] = {
     **{f"method {method.name}": replace(BASE, method=method) for method in every_method(budget=8)},
     "method interval": replace(BASE, method=Interval(2)),
-    "interval choose": replace(BASE, method=Interval(2, "latest")),
-    "replay budget_is": replace(BASE, method=Replay(4, budget_is="per-task")),
-    "replay ranks": replace(BASE, method=Replay(8, ranks="per-task")),
-    "replay update": replace(BASE, method=Replay(8, update="shared")),
-    "replay weight": replace(BASE, method=Replay(8, weight=0.5)),
+    "interval choose latest": replace(BASE, method=Interval(2, "latest")),
     "replay pairs-per-task": replace(BASE, method=Replay(3, budget_is="pairs-per-task")),
-    "replay average": replace(BASE, method=Replay(8, average="tasks")),
+    **{f"option {name}": with_option(*name.split(".", 1), value) for name, value in OPTIONS.items()},
     **{f"optimizer {name}": replace(NAIVE, optimizer=member()) for name, member in Optimizer.members.items()},
-    "optimizer weight_decay": replace(NAIVE, optimizer=Plain(weight_decay=0.1)),
     **{f"shaping {name}": replace(NAIVE, shaping=name) for name in SHAPINGS},  # type: ignore[arg-type]
     "seed": replace(NAIVE, seed=2**63),
     "sigma": replace(NAIVE, sigma=0.3),

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ import golden
 import pytest
 
 from evergait.config import Config, preset
-from evergait.core.data import added, from_data, to_identity
+from evergait.core.data import added, from_data, to_data, to_identity
 from evergait.es import Adam, Optimizer
 from evergait.methods import Distill, Interval, Method, Multitask, Naive, Replay
 from evergait.training import phases as identities
@@ -143,7 +144,15 @@ def test_every_part_has_a_case() -> None:
     parts = {part.name for config in golden.CASES.values() for part in config.method.parts}
     assert parts == set(Method.members)
     assert {config.optimizer.name for config in golden.CASES.values()} == set(Optimizer.members)
+    members = {**Method.members, **Optimizer.members}
+    options = {f"{name}.{option}" for name, member in members.items() for option in flat(to_data(member()))}
+    assert {name for name in options if not name.endswith(".name")} == set(golden.OPTIONS)
     assert set(STORED) == set(golden.CASES)
+
+
+def flat(data: Mapping[str, Any], prefix: str = "") -> list[str]:
+    inner = (flat(v, f"{prefix}{k}.") if isinstance(v, Mapping) else [f"{prefix}{k}"] for k, v in data.items())
+    return [name for names in inner for name in names]
 
 
 @pytest.mark.parametrize("isa", ["baseline", "avx2"])
