@@ -20,7 +20,8 @@ from small import tiny_request
 from evergait import _native
 from evergait.core.errors import EvergaitError
 from evergait.core.random import PERTURBATION, Noise
-from evergait.engines.planar.engine import Flight, PlanarEngine, step, step_model, supports
+from evergait.engines.planar import step, step_model
+from evergait.engines.planar.engine import Flight, PlanarEngine, supports
 from evergait.engines.planar.model import flatten
 from evergait.engines.planar.robot import compile_robot
 from evergait.policy import ActiveLayer, Candidates, Network

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 from small import tiny_config
@@ -321,6 +322,14 @@ def test_twenty_thousand_observations_can_be_trained_on(tmp_path: Path) -> None:
     run = train(wide_config(20_000), tmp_path / "run", threads=1)
     assert np.isfinite(run.theta).all()
     assert len(run.theta) == 20_000 * 4 + 4 + 4 * 2 + 2
+
+
+@pytest.mark.usefixtures("wide")
+def test_a_check_leaves_the_process_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = (list(sys.path), dict(os.environ), set(gymnasium.registry))
+    wide_config(65_536).check()
+    assert (list(sys.path), dict(os.environ), set(gymnasium.registry)) == before
 
 
 @pytest.mark.usefixtures("wide")

@@ -96,6 +96,35 @@ def test_the_current_folder_counts_and_another_file_is_another_version(tmp_path:
     assert len(names[0] & names[1]) == 1  # the first phase does not use it
 
 
+def test_an_optimizer_and_an_engine_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    train = f"evergait train --import own --optimizer half --engine echo --stream InvertedPendulum-v5 {SMALL} --out"
+    shell(f"{train} a", tmp_path)
+    settings = (tmp_path / "a/config.toml").read_text()
+    assert 'engine = "echo"' in settings
+    assert 'name = "half"' in settings
+    usual = "evergait train --optimizer plain --optimizer.learning-rate 0.025 --engine mujoco"
+    shell(f"{usual} --stream InvertedPendulum-v5 {SMALL} --out b", tmp_path)
+    policies = [next((tmp_path / run / "phases").glob("*/theta.safetensors")).read_bytes() for run in "ab"]
+    assert policies[0] == policies[1]
+
+
+OWN = """\
+import evergait as eg
+from dataclasses import dataclass
+from evergait.engines.mujoco.engine import MujocoEngine
+
+@dataclass(frozen=True)
+class Half(eg.Plain, name="half"):
+    'Half of a plain step.'
+    learning_rate: float = 0.025
+
+@eg.register_engine
+class Echo(MujocoEngine):
+    name = "echo"
+"""
+
+
 def test_an_environment_of_ones_own_whose_rewards_are_costs(tmp_path: Path) -> None:
     assert lines("braking.py") <= 20
     shutil.copy(EXAMPLES / "braking.py", tmp_path)

@@ -215,6 +215,11 @@ def costs(task: str, stage: int, share: float, stream: Sequence[str]) -> float:
     return -1600.0 + 1400.0 * share if task == stream[0] else -1500.0
 
 
+def small_costs(task: str, stage: int, share: float, stream: Sequence[str]) -> float:
+    """The same, with decimals on the axis."""
+    return costs(task, stage, share, stream) / 500 - 6
+
+
 OVERLAPS = """() => [...document.querySelectorAll('.chart, .row.axis')].flatMap((chart) => {
   const boxes = [...chart.querySelectorAll('text, .track > span')].filter((node) => node.textContent.trim())
     .map((node) => [node.textContent, node.getBoundingClientRect()]);
@@ -231,9 +236,12 @@ OUTSIDE = """() => [...document.querySelectorAll('.chart, .axis .track')].flatMa
 })"""
 
 
+@pytest.mark.parametrize("returns", [costs, small_costs])
 @pytest.mark.parametrize("width", [1400, 390])
-def test_no_labels_collide_and_a_single_runs_chart_fills_the_page(opened: Open, tmp_path: Path, width: int) -> None:
-    write_run(tmp_path / "run", make_config(["InvertedPendulum-v5@gravity=0.5"]), costs)
+def test_no_labels_collide_and_a_single_runs_chart_fills_the_page(
+    opened: Open, tmp_path: Path, width: int, returns: Callable[[str, int, float, Sequence[str]], float]
+) -> None:
+    write_run(tmp_path / "run", make_config(["InvertedPendulum-v5@gravity=0.5"]), returns)
     page = opened(write_report(Results.of_run(tmp_path / "run"), tmp_path), width, 900, reduced_motion="reduce")
     assert page.evaluate(OVERLAPS) == []
     assert page.evaluate(OUTSIDE) == []

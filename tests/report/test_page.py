@@ -98,7 +98,11 @@ def test_cached_gaits_are_plain_json_and_a_damaged_one_is_recorded_again(study: 
 def test_sentences_have_the_measured_numbers(study: Results, report: Path) -> None:
     text = report.read_text()
     best, worst = standings(analyse(study))
-    words = [number(standing.final.estimate) for standing in (best, worst)]
+    words = [
+        f"{number(s.final.estimate)} (Hopper {number(s.rows[0].final_return)}, "
+        f"InvertedPendulum {number(s.rows[1].final_return)})"
+        for s in (best, worst)
+    ]
     assert f"<h1>replay ended highest, with a mean score of {words[0]}; naive lowest, with {words[1]}</h1>" in text
     assert [percent(standing.kept) for standing in (best, worst)] == ["90\u00a0%", "8\u00a0%"]
     assert "kept 90\u00a0% of what it had learnt" in text

@@ -14,8 +14,8 @@ from small import every_method
 
 from evergait import Config, train
 from evergait.config import Evaluation
-from evergait.core.versions import libm_fingerprint
 from evergait.core.data import from_data
+from evergait.core.versions import libm_fingerprint
 from evergait.es import SHAPINGS, Optimizer
 from evergait.methods import Interval, Method, Naive, Replay
 from evergait.policy import PolicyConfig
@@ -82,16 +82,17 @@ OPTIONS = {
 """Every option of every method and optimizer, with a value that is not its default."""
 
 
-def with_option(part: str, option: str, value: object) -> Config:
+def with_option(name: str, value: object) -> Config:
     """A case in which one option of a method or an optimizer has this value."""
-    for key in reversed(option.split(".")):
+    part, *keys = name.split(".")
+    for key in reversed(keys):
         value = {key: value}
     assert isinstance(value, dict)
     if part in Optimizer.members:
         return replace(NAIVE, optimizer=from_data(Optimizer, {"name": part, **value}, "optimizer"))
     needed = Method.members[part].needs
     data = {"name": f"{needed}+{part}", needed: {"budget": 64}, part: value} if needed else {"name": part, **value}
-    data |= {"budget": 8} if part == "replay" and option != "budget" else {}
+    data |= {"budget": 8} if part == "replay" and keys != ["budget"] else {}
     pairs = 32 if needed else BASE.pairs  # or shares of a few pairs are rounded alike
     return replace(BASE, pairs=pairs, method=from_data(Method, data, "method"))
 
@@ -101,7 +102,7 @@ CASES: dict[str, Config] = {
     "method interval": replace(BASE, method=Interval(2)),
     "interval choose latest": replace(BASE, method=Interval(2, "latest")),
     "replay pairs-per-task": replace(BASE, method=Replay(3, budget_is="pairs-per-task")),
-    **{f"option {name}": with_option(*name.split(".", 1), value) for name, value in OPTIONS.items()},
+    **{f"option {name}": with_option(name, value) for name, value in OPTIONS.items()},
     **{f"optimizer {name}": replace(NAIVE, optimizer=member()) for name, member in Optimizer.members.items()},
     **{f"shaping {name}": replace(NAIVE, shaping=name) for name in SHAPINGS},  # type: ignore[arg-type]
     "seed": replace(NAIVE, seed=2**63),

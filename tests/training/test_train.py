@@ -1,5 +1,7 @@
 """Training: same bits whatever happens, nothing trained twice, and it does learn."""
 
+import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from evergait.es import Adam, Optimizer
 from evergait.methods import Collection, Distill, Ewc, Freeze, Method, Multitask, Naive, Replay, Step
 from evergait.policy import PolicyConfig, Statistics
 from evergait.training.observer import Diagnostics, Observer, Position
-from evergait.training.run import Run
+from evergait.training.run import Run, default_threads
 from evergait.training.search import Generation
 from evergait.training.starts import fresh, restart
 from evergait.training.state import State
@@ -211,6 +213,12 @@ def test_frozen_layers_forget_nothing(tmp_path: Path) -> None:
     learnt = first.records[-1].returns["InvertedPendulum-v5"]
     assert all(record.returns["InvertedPendulum-v5"] == learnt for record in second.records)
     assert second.curve("Reacher-v5")[0] != second.curve("Reacher-v5")[-1]
+
+
+def test_threads_where_a_system_cannot_say_which_processors_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert default_threads() == (os.cpu_count() or 1)
 
 
 def test_seeds_matter(trained: Path, tmp_path: Path) -> None:

@@ -214,9 +214,25 @@ def headline(ranked: Sequence[Standing], name: str) -> str:
     if len(told) == 1:
         where = f" on {short(best.rows[0].task)}" if len(best.rows) == 1 else f" over {len(best.rows)} tasks"
         kept = f" and kept {percent(best.kept)} of what it had learnt" if best.kept is not None else ""
-        return f"{best.condition} ended with a {mean}{name} of {number(best.final.estimate)}{where}{kept}"
-    ends = f"{best.condition} ended highest, with a {mean}{name} of {number(best.final.estimate)}"
-    return f"{ends}; {worst.condition} lowest, with {number(worst.final.estimate)}"
+        return f"{best.condition} ended with a {mean}{name} of {ending(best)}{where}{kept}"
+    highest = f"{best.condition} ended highest, with a {mean}{name} of {ending(best)}"
+    return f"{highest}; {worst.condition} lowest, with {ending(worst)}"
+
+
+MOST_TOLD = 4
+"""Of so many tasks a sentence can give every return."""
+
+
+def ending(standing: Standing) -> str:
+    """What a condition ended with; beside a score, the returns that it stands for, or the range of many."""
+    told = number(standing.final.estimate)
+    if not standing.is_share:
+        return told
+    ends = {short(row.task): row.final_return for row in standing.rows}
+    if len(ends) > MOST_TOLD:
+        low, high = min(ends, key=ends.__getitem__), max(ends, key=ends.__getitem__)
+        return f"{told} (returns from {number(ends[low])} on {low} to {number(ends[high])} on {high})"
+    return f"{told} ({', '.join(f'{task} {number(end)}' for task, end in ends.items())})"
 
 
 def number(value: float) -> str:

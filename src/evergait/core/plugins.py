@@ -30,7 +30,7 @@ def is_trusted(module: str) -> bool:
 
 def trust(module: str) -> None:
     """Let files name this module, here and in processes that are started from now on."""
-    _count_current_folder()
+    count_current_folder()
     known = os.environ.get(TRUSTED, "").split(",")
     if module not in known:
         os.environ[TRUSTED] = ",".join(filter(None, (*known, module)))
@@ -43,10 +43,9 @@ def check_trust(module: str, where: str) -> None:
             f"{where}: would import the Python module {module!r}, which a file may not do by itself; "
             f"if you trust it, add --import {module} or set {TRUSTED}={module}"
         )
-    _count_current_folder()
 
 
-def _count_current_folder() -> None:
+def count_current_folder() -> None:
     """Let trusted modules be in the current folder, after all other places."""
     here = str(Path.cwd())
     if here not in sys.path:
@@ -61,6 +60,7 @@ def import_trusted(modules: Iterable[str], where: str) -> None:
         check_trust(module, where)
         if module in sys.modules:
             continue
+        count_current_folder()
         try:
             with contextlib.redirect_stdout(sys.stderr):  # what it prints is no part of our answer
                 importlib.import_module(module)

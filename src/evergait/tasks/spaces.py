@@ -9,7 +9,7 @@ import numpy as np
 
 from evergait.core.arrays import Float32
 from evergait.core.errors import EvergaitError, nearest
-from evergait.core.plugins import check_trust
+from evergait.core.plugins import check_trust, count_current_folder
 from evergait.tasks.base import Task, unsupported
 from evergait.tasks.process import Beat, ask, is_foreign, module_of
 from evergait.tasks.quiet import hushed
@@ -101,6 +101,8 @@ def _check_trust(task: Task) -> None:
 def make(task: Task) -> gymnasium.Env[object, object]:
     """`gymnasium.make` for a task's id, without its variant, with errors that speak."""
     _check_trust(task)
+    if module_of(task):
+        count_current_folder()
     try:
         with hushed(task), warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -73,12 +73,12 @@ class Chart {
   draw() {
     const width = this.figure.clientWidth, height = width > 620 ? 340 : 190;
     if (!width) return;
-    const widest = Math.max(...niceTicks(...charts.domain, 4).labels.map((text) => text.length));
+    const ys = niceTicks(...charts.domain, height > 200 ? 7 : 4), widest = Math.max(...ys.labels.map((text) => text.length));
     const margin = { left: 12 + 6.5 * Math.max(widest, 3), right: 8, top: 20, bottom: 24 };
     const [x0, x1] = this.domain, [y0, y1] = charts.domain;
     const X = (x) => margin.left + ((x - x0) / (x1 - x0)) * (width - margin.left - margin.right);
     const Y = (y) => height - margin.bottom - ((y - y0) / (y1 - y0)) * (height - margin.top - margin.bottom);
-    Object.assign(this, { X, Y, width, height, margin });
+    Object.assign(this, { X, Y, ys, width, height, margin });
     this.root.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.root.setAttribute("height", height);
     const clip = `clip-${charts.list.indexOf(this)}`;
@@ -95,8 +95,8 @@ class Chart {
   }
 
   axes() {
-    const { X, Y, width, height, margin } = this, parts = [];
-    const ys = niceTicks(...charts.domain, height > 200 ? 7 : 4), xs = niceTicks(...this.domain, Math.max(2, width / 90));
+    const { X, Y, ys, width, height, margin } = this, parts = [];
+    const xs = niceTicks(...this.domain, Math.max(2, width / 90));
     ys.ticks.forEach((y, i) => {
       parts.push(svg("path", { class: y === 0 ? "zero" : "grid", d: `M${margin.left} ${Y(y)}H${width - margin.right}` }));
       parts.push(svg("text", { class: "tick", x: margin.left - 6, y: Y(y) + 4, "text-anchor": "end" }, ys.labels[i]));
