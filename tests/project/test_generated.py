@@ -71,6 +71,8 @@ def test_the_page_of_methods_says_what_the_ledgers_say() -> None:
     page, text = load("methods"), (ROOT / "docs" / "methods.md").read_text()
     for name, block in page.parts(studies()).items():
         assert page.filled(text, name, block) == text, name
+    readme = (ROOT / "README.md").read_text()
+    assert page.filled(readme, "keeping", page.keeping(studies()["methods"])) == readme
 
 
 def test_every_method_has_a_page_with_formula_use_and_source() -> None:
