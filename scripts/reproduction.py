@@ -21,6 +21,7 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
+from findings import CONDITIONS, LATE, ORDER, Reading, findings, uncut  # noqa: E402
 from pages import DOCS, fill_in, markdown, rows  # noqa: E402
 
 from evergait.analysis.study import Analysis  # noqa: E402
@@ -39,7 +40,6 @@ from evergait.figures.drawing import (  # noqa: E402
 from evergait.paper.claims import claims_table  # noqa: E402
 from evergait.paper.numbers import distance, published  # noqa: E402
 from evergait.paper.study import analyse  # noqa: E402
-from evergait.scores.metrics import Metrics  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402
 from evergait.studies.cells import Tree, study_cells  # noqa: E402
 from evergait.studies.folder import load_results, read_cells  # noqa: E402
@@ -48,21 +48,16 @@ from evergait.training.evaluate import Evaluator  # noqa: E402
 from evergait.training.run import Run  # noqa: E402
 from evergait.workers import LocalWorkers  # noqa: E402
 
-STUDIES = {"the paper's words": ROOT / "results" / "paper", "the authors' code": ROOT / "results" / "authors"}
-"""The two readings of the paper; docs/reading.md tells them apart."""
-SHOWN = "the authors' code"
-"""Whose report, curves and headline are shown."""
-ORDER = "Hopper > Swimmer > Walker2d"
-LATE, FRESH = 10, 50
-"""Evaluations at the end that count together, for θ still moves; fresh episodes of the last θ."""
+WORDS, SHOWN = "the paper's words", "the authors' code"
+STUDIES = {WORDS: ROOT / "results" / "paper", SHOWN: ROOT / "results" / "authors"}
+"""The two readings of the paper; docs/reading.md tells them apart. The report, curves and headline are the second's."""
+FRESH = 50
+"""Fresh episodes of the last θ."""
 MEANING = {
     "shared": "nothing done against forgetting",
     "replay-192": "replay of earlier tasks",
     "distinct": "an output head per task",
 }
-CONDITIONS = tuple(MEANING)
-EPISODE = 1000
-"""Steps of a whole episode of each of the three tasks."""
 TIE = 0.02
 """A smaller difference of distance does not make a reading the nearer one; docs/reproduction.md said so first."""
 
@@ -207,15 +202,6 @@ def cost(analysis: Analysis) -> str:
     )
 
 
-def uncut(metrics: Metrics) -> Metrics:
-    """The same without evaluations that ended before a task does."""
-    whole = [
-        replace(ledger, records=tuple(record for record in ledger.records if not 0 < record.horizon < EPISODE))
-        for ledger in metrics.ledgers
-    ]
-    return Metrics(tuple(whole), metrics.scale)
-
-
 def nearer(found: dict[str, Analysis]) -> str:
     """The two readings, condition by condition, by their distance to the paper, and which one is nearer."""
     lines: list[tuple[str, float, float, float, float]] = []
@@ -238,6 +224,7 @@ def parts() -> dict[str, dict[str, str]]:
     blocks = {
         "state": in_turn({reading: state(reading, analysis) for reading, analysis in found.items()}),
         "nearer": nearer(found),
+        "findings": findings(Reading(found[WORDS]), Reading(found[SHOWN]), fresh),
         "tables": in_turn({r: markdown(single_task_table(a), *extrema_tables(a)) for r, a in found.items()}),
         "runs": in_turn({r: f"{markdown(runs_table(a))}\n\n{a.scale_words}" for r, a in found.items()}),
         "claims": in_turn({reading: markdown(claims_table(analysis)) for reading, analysis in found.items()}),

@@ -49,7 +49,8 @@ def studies() -> dict[str, Any]:
 def scripts_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys, "path", [str(SCRIPTS), *sys.path])
     yield
-    sys.modules.pop("pages", None)
+    for name in ("pages", "findings"):
+        sys.modules.pop(name, None)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
