@@ -348,6 +348,14 @@ def test_an_undefined_episode_verifies_nothing() -> None:
     assert not compare(np.array([1.0, 2.0]), np.array([1.0, NAN]), True, 0.01)["agrees"]
 
 
+def test_one_episode_is_judged_by_the_spread_of_all_recorded_ones() -> None:
+    """Its own difference has none, and the last bits of a long episode grow."""
+    recorded, played = np.array([233.0]), np.array([218.0])
+    assert compare(recorded, played, True, 0.01, spread=10.0)["agrees"]
+    assert not compare(recorded, played, True, 0.01, spread=5.0)["agrees"]
+    assert not compare(recorded, played, False, 0.01, spread=10.0)["agrees"]
+
+
 @pytest.mark.prove
 def test_no_undefined_evaluation_counts(trained: Path, tmp_path: Path, ask: Ask) -> None:
     cases = [(which, stage) for which in WHICH for stage in (0, 1)]

@@ -38,7 +38,8 @@ class Verify:
     """Episodes per task and phase; 0 plays all that were recorded."""
     tolerance: float = 0.01
     """What may differ on the planar engine, whose last bits grow in long episodes: this share of the recorded mean, and
-    two standard errors of the episodes' own differences."""
+    two standard errors of the episodes' own differences; of a single episode, two standard deviations of all recorded
+    returns."""
     threads: int | None = None
     """Processes that play; as many as processors if not given."""
     json: bool = False
@@ -102,19 +103,26 @@ class Verify:
             evaluator = Evaluator(run.policy, {}, workers, run.config.evaluation, run.config.seed)
             request = evaluator.episodes(state.theta, task, state.statistics, len(recorded)).rows(slice(0, n))
             played = as_recorded(workers.run("gymnasium", replace(request, horizon=record.horizon)))
-            compared = compare(recorded[:n], played, engines[task.name] == "planar", self.tolerance)
+            spread = float(np.std(recorded[np.isfinite(recorded)])) if n == 1 else None
+            compared = compare(recorded[:n], played, engines[task.name] == "planar", self.tolerance, spread)
             rows.append({"task": task.name, "engine": engines[task.name], **compared})
         return rows
 
 
-def compare(recorded: Float64, played: Float64, is_planar: bool, tolerance: float) -> dict[str, object]:
-    """Returns in the ledger against those in plain Gymnasium; an episode that had no finite one proves nothing."""
+def compare(
+    recorded: Float64, played: Float64, is_planar: bool, tolerance: float, spread: float | None = None
+) -> dict[str, object]:
+    """Returns in the ledger against those in plain Gymnasium; an episode that had no finite one proves nothing.
+
+    The spread is that of their differences, if none is given.
+    """
     defined = np.isfinite(recorded)
     n_undefined, recorded, played = int((~defined).sum()), recorded[defined], played[defined]
     n, allowed = len(recorded), 0.0
     agrees = bool(np.array_equal(played, recorded))
     if is_planar and n:
-        allowed = float(tolerance * (abs(recorded.mean()) + 1) + 2 * (played - recorded).std() / np.sqrt(n))
+        spread = float((played - recorded).std()) if spread is None else spread
+        allowed = float(tolerance * (abs(recorded.mean()) + 1) + 2 * spread / np.sqrt(n))
         agrees = bool(abs(played.mean() - recorded.mean()) <= allowed)
     return {
         "recorded": float(recorded.mean()) if n else np.nan,
