@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -18,6 +19,7 @@ from faults import write_counts
 from evergait.config import config_from_data, preset
 from evergait.core.data import to_data
 from evergait.methods import Method
+from evergait.scores.scale import shipped
 from evergait.store.phases import PhaseStore
 from evergait.studies.base import read_study
 from evergait.studies.cells import study_cells
@@ -110,6 +112,12 @@ def test_the_table_of_fast_says_what_was_played() -> None:
     rows, entries = json.loads(page.PLAYED.read_text()), page.load_results(page.FOLDER).entries
     assert {row["theta"] for row in rows} == {entry.run.theta_sha256 for entry in entries}
     assert all(len(row["returns"]) == page.EPISODES for row in rows)
+    best = {
+        task: max(fmean(row["returns"]) for row in rows if row["task"] == task) for task in {r["task"] for r in rows}
+    }
+    assert best == pytest.approx(
+        dict(shipped())["shipped references (the best of 20 seeds of the preset fast)"], abs=0.01
+    )
     entry = next(entry for entry in entries if entry.run.config.stream == ("Swimmer-v5",))
     told = next(row for row in rows if row["theta"] == entry.run.theta_sha256)
     with closing(page.LocalWorkers(1)) as workers:

@@ -9,6 +9,7 @@ import pytest
 from evergait.analysis.groups import Values
 from evergait.core.arrays import Float64
 from evergait.core.errors import EvergaitError
+from evergait.paper.numbers import SINGLE_TASK
 from evergait.paper.study import hat_scale
 from evergait.scores.metrics import Metrics
 from evergait.scores.scale import Scale, ScoreOptions, choose_scale, scale_of, shipped
@@ -50,6 +51,18 @@ def test_sources_are_asked_in_order_and_never_mixed() -> None:
     assert "shipped references (Gymnasium's reward threshold)" in alone.words
 
 
+def test_shipped_references_of_one_table_are_from_one_place() -> None:
+    hopper, walker, cheetah, pole = (
+        scored_ledger(task, [20.0, 900.0], [0.0])
+        for task in ("Hopper-v5", "Walker2d-v5", "HalfCheetah-v5", "CartPole-v1")
+    )
+    papers = scale_of([hopper, walker], {})
+    assert papers.one == {task: SINGLE_TASK[task] for task in ("Hopper-v5", "Walker2d-v5")}
+    assert "the paper's single-task runs" in papers.words
+    assert "the preset fast" in scale_of([hopper, walker, cheetah], {}).words
+    assert not scale_of([walker, pole], {}).is_share
+
+
 @pytest.mark.parametrize(
     ("randoms", "best", "reason"),
     [([], 9.0, "random policies were not evaluated"), ([9.0], 9.0, "no better than random"), ([9.0], 3.0, "no better")],
@@ -66,7 +79,7 @@ def test_a_task_outside_the_table_has_no_score() -> None:
 
 
 def test_variants_have_no_shipped_reference() -> None:
-    assert "Hopper-v5" in shipped()
+    assert all("@" not in task for _, best in shipped() for task in best)
     assert not scale_of([scored_ledger("Hopper-v5@moon", [1.0, 2.0], [0.0])], {}).is_share
 
 

@@ -130,18 +130,13 @@ class ScoreOptions:
 
 
 @functools.cache
-def shipped() -> Mapping[str, tuple[float, str]]:
-    """Task → R* and where it is from; the same for every policy, and for no variant of a task."""
+def shipped() -> tuple[Source, ...]:
+    """References that ship, by where they are from; the same for every policy, and for no variant of a task."""
     text = (importlib.resources.files("evergait.scores") / "references.csv").read_text()
-    return {row["task"]: (float(row["return"]), row["source"]) for row in csv.DictReader(text.splitlines())}
-
-
-def shipped_source(tasks: Collection[str]) -> Source:
-    """The shipped references of some tasks, named by where they are from."""
-    found = {task: shipped()[task] for task in tasks if task in shipped()}
-    origins = dict.fromkeys(source for _, source in found.values())
-    words = [f"{o} ({', '.join(t for t in found if found[t][1] == o)})" if len(origins) > 1 else o for o in origins]
-    return f"shipped references ({'; '.join(words)})", {task: value for task, (value, _) in found.items()}
+    found: dict[str, dict[str, float]] = {}
+    for row in csv.DictReader(text.splitlines()):
+        found.setdefault(row["source"], {})[row["task"]] = float(row["return"])
+    return tuple((f"shipped references ({origin})", best) for origin, best in found.items())
 
 
 def scale_of(ledgers: Sequence[Ledger], given: Mapping[str, float], own: Source | None = None) -> Scale:
@@ -149,7 +144,8 @@ def scale_of(ledgers: Sequence[Ledger], given: Mapping[str, float], own: Source 
     tasks, random = learnt_tasks(ledgers), random_returns(ledgers)
     known = tuple(dict.fromkeys(task for ledger in ledgers for task in ledger.tasks))
     _check(given, tasks, known, random)
-    return choose_scale(tasks, random, [*([own] if own else []), ("--score.reference", given), shipped_source(tasks)])
+    ours = [(words, {task: best[task] for task in tasks if task in best}) for words, best in shipped()]
+    return choose_scale(tasks, random, [*([own] if own else []), ("--score.reference", given), *ours])
 
 
 def _check(
