@@ -55,6 +55,13 @@ def test_showing_a_run_simulates_nothing(trained: Path) -> None:
     assert "mujoco" not in imported(f"from evergait.cli import main; main(['show', {str(trained)!r}])")
 
 
+def test_mujoco_is_not_imported_for_what_it_does_not_simulate(tmp_path: Path) -> None:
+    small = "--generations 1 --pairs 2 --evaluation.episodes 1 --evaluation.random-policies 1"
+    words = ["train", "--stream", "CartPole-v1", *small.split(), "--out", str(tmp_path / "run")]
+    assert "mujoco" not in imported(f"from evergait.cli import main; main({words!r})")
+    assert (tmp_path / "run" / "config.toml").exists()
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands_are_where_the_table_says(name: str) -> None:
     assert find(name).__doc__

@@ -4,10 +4,13 @@ import functools
 import importlib
 import importlib.util
 
+from gymnasium.envs.registration import registry
+
 from evergait.core.errors import EvergaitError, nearest
 from evergait.engines.base import Engine, Episodes, Outcome, Recording
 from evergait.tasks import Task
 from evergait.tasks.process import Limits
+from evergait.tasks.robot_file import is_robot_file
 
 ENGINES: dict[str, str | type[Engine]] = {
     "planar": "evergait.engines.planar.engine:PlanarEngine",
@@ -15,6 +18,8 @@ ENGINES: dict[str, str | type[Engine]] = {
     "gymnasium": "evergait.engines.gymnasium.engine:GymnasiumEngine",
 }
 """Names and where their classes are, from the fastest to the most general: the order in which `auto` asks."""
+OF_MUJOCO = ("planar", "mujoco")
+"""Engines that know robots of MuJoCo's only, and import it."""
 
 
 def register_engine(engine: type[Engine]) -> type[Engine]:
@@ -66,12 +71,19 @@ def engine_name(wanted: str, task: Task) -> str:
     'gymnasium'
     """
     reasons = []
-    for name in available() if wanted == "auto" else [wanted]:
+    asked = [name for name in available() if name not in OF_MUJOCO or _may_be_mujocos(task)]
+    for name in asked if wanted == "auto" else [wanted]:
         reason = get_engine(name).refuses(task)
         if not reason:
             return name
         reasons.append(reason)
     raise EvergaitError(f"task {task.name!r}: no engine can simulate it: {'; '.join(reasons)}")
+
+
+def _may_be_mujocos(task: Task) -> bool:
+    """Whether it is a robot's file, or Gymnasium makes it by MuJoCo."""
+    known = registry.get(task.id)
+    return is_robot_file(task) or known is None or "mujoco" in str(known.entry_point)
 
 
 __all__ = [
