@@ -122,24 +122,19 @@ def in_numbers(words: Reading, code: Reading) -> str:
     return (
         f"**By the distance, the authors' code is nearer to the paper in {sum(lead > 0)} of {len(CONDITIONS)} "
         f"conditions.** {100 * (1 - left.mean() / lead.mean()):.0f} % of its lead comes from cut evaluations (see "
-        "below), "
-        f"by condition {listed(shares)} %: without them its mean distance is {np.mean(whole):.3f} in place of "
-        f"{np.mean(near):.3f}, that of the words {np.mean(far):.3f}, and *shared* is {whole[0]:.3f} against "
-        f"{far[0]:.3f}, "
-        f"all but a tie. Best Hopper of the first phases, with a shared head and with a head per task: "
+        f"below), by condition {listed(shares)} %: without them its mean distance is {np.mean(whole):.3f} in place "
+        f"of {np.mean(near):.3f}, that of the words {np.mean(far):.3f}, and *shared* is {whole[0]:.3f} against "
+        f"{far[0]:.3f}, all but a tie. Best Hopper of the first phases, with a shared head and with a head per task: "
         f"{code.best('shared', HOPPER)} and {code.best('distinct', HOPPER)}, in the paper "
-        f"{said('shared', 0, HOPPER, 1)} "
-        f"and {said('distinct', 0, HOPPER, 1)}, in words {words.best('shared', HOPPER)} and "
-        f"{words.best('distinct', HOPPER)} (both rise late: {words.curve('shared', 0, HOPPER)[800]} at generation "
-        "800 and "
-        f"{words.curve('distinct', 0, HOPPER)[760]} at 760). Swimmer comes to {code.bests(SWIMMER)} (shared, replay, "
-        f"distinct), in words to {words.bests(SWIMMER)}, in the paper to {said_bests(SWIMMER)}; Walker2d to "
-        f"{code.bests(WALKER)}, in words to {words.bests(WALKER)}, in the paper to {said_bests(WALKER)}. Not every "
-        "number "
-        f"is nearer: with a shared head and no replay Hopper's worst share in the two later phases is {paper} in the "
-        f"paper, {worst['words']} in words, {worst['code']} in code; and the paper's Walker2d and Swimmer with "
-        "replay are "
-        "far from both readings. What makes the difference, these runs do not tell: the readings differ in many points "
+        f"{said('shared', 0, HOPPER, 1)} and {said('distinct', 0, HOPPER, 1)}, in words "
+        f"{words.best('shared', HOPPER)} and {words.best('distinct', HOPPER)} (both rise late: "
+        f"{words.curve('shared', 0, HOPPER)[800]} at generation 800 and {words.curve('distinct', 0, HOPPER)[760]} at "
+        f"760). Swimmer comes to {code.bests(SWIMMER)} (shared, replay, distinct), in words to "
+        f"{words.bests(SWIMMER)}, in the paper to {said_bests(SWIMMER)}; Walker2d to {code.bests(WALKER)}, in words "
+        f"to {words.bests(WALKER)}, in the paper to {said_bests(WALKER)}. Not every number is nearer: with a shared "
+        f"head and no replay Hopper's worst share in the two later phases is {paper} in the paper, {worst['words']} "
+        f"in words, {worst['code']} in code; and the paper's Walker2d and Swimmer with replay are far from both "
+        "readings. What makes the difference, these runs do not tell: the readings differ in many points "
         "([reading.md](reading.md)), and there is one seed of each."
     )
 
@@ -156,20 +151,15 @@ def words_alone(words: Reading, fresh: Callable[[Run, str], float]) -> str:
     swimmer = words.curve("shared", 1, SWIMMER)
     kept = [min(words.curve("distinct", stage, HOPPER).values()) for stage in (1, 2)]
     return (
-        f"**In the paper's words replay ends lowest**: final R̂ {final['replay-192']}, {final['shared']} without "
-        "it and "
-        f"{final['distinct']} with a head per task. With replay Swimmer is never learnt "
-        f"({words.best('replay-192', SWIMMER)} "
-        f"at best), Hopper falls from {max(replayed.values())} to between {min(late)} and {max(late)} in the "
-        "second half of "
-        f"Walker2d's phase, and Walker2d comes to {words.best('replay-192', WALKER)}. That its BWT is the better one "
-        f"({lost['replay-192']} against {lost['shared']}) is in part that Swimmer was not there to forget. With a "
-        "shared "
-        f"head and no replay Hopper goes from {hopper[230]} to {hopper[260]} between generations 230 and 260 of "
-        "the second "
-        f"phase, while Swimmer goes from {swimmer[230]} to {swimmer[260]}. With a head per task nothing is lost: "
-        "Hopper is "
-        f"never below {min(kept)} in a later phase, Swimmer never below "
+        f"**In the paper's words replay ends lowest**: final R̂ {final['replay-192']}, {final['shared']} without it "
+        f"and {final['distinct']} with a head per task. With replay Swimmer is never learnt "
+        f"({words.best('replay-192', SWIMMER)} at best), Hopper falls from {max(replayed.values())} to between "
+        f"{min(late)} and {max(late)} in the second half of Walker2d's phase, and Walker2d comes to "
+        f"{words.best('replay-192', WALKER)}. That its BWT is the better one ({lost['replay-192']} against "
+        f"{lost['shared']}) is in part that Swimmer was not there to forget. With a shared head and no replay Hopper "
+        f"goes from {hopper[230]} to {hopper[260]} between generations 230 and 260 of the second phase, while "
+        f"Swimmer goes from {swimmer[230]} to {swimmer[260]}. With a head per task nothing is lost: Hopper is never "
+        f"below {min(kept)} in a later phase, Swimmer never below "
         f"{min(words.curve('distinct', 2, SWIMMER).values())}. Fifty fresh episodes at the end, Hopper, Swimmer and "
         f"Walker2d: {ends['shared']} (shared), {ends['replay-192']} (replay), {ends['distinct']} (distinct)."
     )
@@ -184,26 +174,22 @@ def code_alone(words: Reading, code: Reading, fresh: Callable[[Run, str], float]
     replayed = min(min(code.curve("replay-192", stage, HOPPER).values()) for stage in (1, 2))
     stable = words.curve("distinct", 2, HOPPER).values()
     return [
-        f"**Hopper with a shared head, code.** Without replay it holds long after Swimmer is learnt (Swimmer "
+        "**Hopper with a shared head, code.** Without replay it holds long after Swimmer is learnt (Swimmer "
         f"{code.curve('shared', 1, SWIMMER)[40]} at generation 40, Hopper {hopper[1][390]} at 390), collapses from "
         f"generation 420 on ({hopper[1][1000]} at the end of the phase), comes back for a time, unsteadily, while "
-        "Walker2d "
-        f"is learnt ({min(back)} to {max(back)} between generations 450 and 700) and falls again "
+        f"Walker2d is learnt ({min(back)} to {max(back)} between generations 450 and 700) and falls again "
         f"({median_of_last(hopper[2])} in the median of the last ten evaluations, "
         f"{fresh(code.run('shared'), HOPPER):.0f} in fifty fresh episodes); with replay it is never below "
-        f"{replayed} in a "
-        "later phase.",
-        f"**With a head per task, code, Hopper survives the learning of Swimmer, and then swings, ending low**: never "
-        f"below {min(code.curve('distinct', 1, HOPPER).values())} while Swimmer is learnt (the paper "
+        f"{replayed} in a later phase.",
+        "**With a head per task, code, Hopper survives the learning of Swimmer, and then swings, ending low**: "
+        f"never below {min(code.curve('distinct', 1, HOPPER).values())} while Swimmer is learnt (the paper "
         f"{said('distinct', 1, HOPPER)}). While Walker2d is learnt, it stays between {min(early)} and {max(early)} "
-        "where "
-        f"evaluations are not cut, until generation 460, then swings between {min(late)} and {max(late)}; the last "
-        "five "
-        f"evaluations are {max(late[-5:])} or less, and fifty fresh episodes of the last policy have a mean of "
-        f"{fresh(code.run('distinct'), HOPPER):.0f}. The paper's text says that earlier tasks stay largely stable with "
-        f"distinct heads; the worst evaluation of Hopper in its own table is {said('distinct', 2, HOPPER)} at this "
-        "place. "
-        f"In words it does stay stable ({min(stable)} to {max(stable)}).",
+        f"where evaluations are not cut, until generation 460, then swings between {min(late)} and {max(late)}; the "
+        f"last five evaluations are {max(late[-5:])} or less, and fifty fresh episodes of the last policy have a "
+        f"mean of {fresh(code.run('distinct'), HOPPER):.0f}. The paper's text says that earlier tasks stay largely "
+        "stable with distinct heads; the worst evaluation of Hopper in its own table is "
+        f"{said('distinct', 2, HOPPER)} at this place. In words it does stay stable ({min(stable)} to "
+        f"{max(stable)}).",
     ]
 
 
@@ -213,23 +199,20 @@ def cuts(code: Reading) -> str:
     hopper = code.curve("distinct", 2, HOPPER)
     whole = {c: min(code.curve(c, 2, SWIMMER, whole=True).values()) for c in CONDITIONS}
     return (
-        "**A part of what looks like forgetting in the authors' code is its measurement.** Evaluations are cut where "
-        "training's episodes are, at twice the mean length of the last generation, so a task that is still known is "
-        "measured over the few steps that a falling Walker2d lasts. Ten generations into the third phase the limit is "
-        f"{code.limit('shared', 2, 10)} (shared) and {code.limit('distinct', 2, 10)} steps (distinct), and Swimmer "
+        "**A part of what looks like forgetting in the authors' code is its measurement.** Evaluations are cut "
+        "where training's episodes are, at twice the mean length of the last generation, so a task that is still "
+        "known is measured over the few steps that a falling Walker2d lasts. Ten generations into the third phase "
+        f"the limit is {code.limit('shared', 2, 10)} (shared) and {code.limit('distinct', 2, 10)} steps (distinct), "
+        "and Swimmer "
         f'"falls" from {falls["shared"][0]} to {falls["shared"][10]} and from {falls["distinct"][0]} to '
         f"{falls['distinct'][10]}, Hopper with distinct heads from {hopper[0]} to {hopper[10]}; at generation 60, "
-        "with a "
-        f"limit above 1000, they are back ({falls['shared'][60]}, {falls['distinct'][60]} and {hopper[60]}). The "
-        "minima in "
-        f"the paper's tables at this place (Swimmer {said('shared', 2, SWIMMER)} and {said('distinct', 2, SWIMMER)}, "
-        f"Hopper {said('distinct', 2, HOPPER)}) may be of this kind; its curves are not published as numbers. With "
-        "replay "
-        "the limit counts the long replayed episodes too; here it stays above 1000 in both later phases, and "
-        "nothing is "
-        "cut. So by worst evaluations replay's lead looks larger than it is: Swimmer's worst whole evaluation in "
-        "the third "
-        f"phase is {whole['shared']} (shared), {whole['distinct']} (distinct) and {whole['replay-192']} (replay)."
+        f"with a limit above 1000, they are back ({falls['shared'][60]}, {falls['distinct'][60]} and {hopper[60]}). "
+        f"The minima in the paper's tables at this place (Swimmer {said('shared', 2, SWIMMER)} and "
+        f"{said('distinct', 2, SWIMMER)}, Hopper {said('distinct', 2, HOPPER)}) may be of this kind; its curves are "
+        "not published as numbers. With replay the limit counts the long replayed episodes too; here it stays above "
+        "1000 in both later phases, and nothing is cut. So by worst evaluations replay's lead looks larger than it "
+        f"is: Swimmer's worst whole evaluation in the third phase is {whole['shared']} (shared), {whole['distinct']} "
+        f"(distinct) and {whole['replay-192']} (replay)."
     )
 
 

@@ -103,7 +103,8 @@ class Verify:
             evaluator = Evaluator(run.policy, {}, workers, run.config.evaluation, run.config.seed)
             request = evaluator.episodes(state.theta, task, state.statistics, len(recorded)).rows(slice(0, n))
             played = as_recorded(workers.run("gymnasium", replace(request, horizon=record.horizon)))
-            spread = float(np.std(recorded[np.isfinite(recorded)])) if n == 1 else None
+            defined = recorded[np.isfinite(recorded)]
+            spread = float(defined.std()) if n == 1 and len(defined) else None
             compared = compare(recorded[:n], played, engines[task.name] == "planar", self.tolerance, spread)
             rows.append({"task": task.name, "engine": engines[task.name], **compared})
         return rows
