@@ -37,16 +37,18 @@ gates: setup
 	$(BIN)/clang-format --dry-run --Werror $(shell find native tests/native -name "*.h" -o -name "*.cpp")
 	$(BIN)/mypy
 
-test: gates
-	$(BIN)/pytest -n 2 --dist worksteal -m "not prove and not agree"
+# What tests write goes with them, also after Ctrl-C.
+ASIDE := TMPDIR=$$($(BIN)/python scripts/temporary.py) && export TMPDIR && trap 'rm -rf "$$TMPDIR"' EXIT && trap 'exit 130' INT TERM
 
-# Most proofs wait for disks, signals and processes, so more of them run at once than there are processors; in memory if there is a
-# file system there, for they sync a hundred thousand files.
+test: gates
+	@$(ASIDE); $(BIN)/pytest -n 2 --dist worksteal -m "not prove and not agree"
+
+# Most proofs wait for signals and processes, so more of them run at once than there are processors.
 prove: setup
 	echo '{}' > docs/reliability.json
-	@root=$$(mktemp -d --tmpdir="$(firstword $(wildcard /dev/shm) /tmp)" evergait-XXXXXX); \
-	PYTEST_DEBUG_TEMPROOT=$$root $(BIN)/pytest -m prove -n $(JOBS) --dist worksteal --durations 20 $$(grep -rl --include="*.py" "mark\.prove" tests); code=$$?; \
-	rm -rf "$$root"; $(BIN)/python scripts/reliability.py; exit $$code
+	@$(ASIDE); \
+	$(BIN)/pytest -m prove -n $(JOBS) --dist worksteal --durations 20 $$(grep -rl --include="*.py" "mark\.prove" tests); code=$$?; \
+	$(BIN)/python scripts/reliability.py; exit $$code
 
 agree: setup
 	$(BIN)/pytest -m agree -s; code=$$?; $(BIN)/python benchmarks/vector.py --page; exit $$code

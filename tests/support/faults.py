@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -125,7 +126,7 @@ def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
 def library(name: str) -> Path:
     """A library that is made to be preloaded, compiled from tests/native."""
     source = HERE.parent / "native" / f"{name}.cpp"
-    target = Path(os.environ.get("PYTEST_DEBUG_TEMPROOT", "/tmp")) / f"evergait-{name}-{os.getpid()}.so"  # noqa: S108
+    target = Path(tempfile.gettempdir()) / f"evergait-{name}-{os.getpid()}.so"
     command = ["g++", "-std=c++17", "-O1", "-fPIC", "-shared", "-o", str(target), str(source), "-ldl"]
     if subprocess.run(command, check=False).returncode:
         pytest.skip("there is no C++ compiler")
