@@ -98,7 +98,7 @@ def test_eval_of_a_snapshot(trained: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_verify_cuts_episodes_where_they_were_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cut = Evaluation(every=2, episodes=2, random_policies=2, cut=True)
-    train(tiny_config(horizon=7, evaluation=cut), tmp_path / "run")
+    train(tiny_config(horizon=7, evaluation=cut), tmp_path / "run", threads=1)
     assert json.loads(printed(capsys, "verify", tmp_path / "run", "--json"))["agrees"]
 
 

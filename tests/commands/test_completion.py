@@ -37,7 +37,7 @@ def test_commands_flags_and_values(script: str) -> None:
     assert offered(script, "evergait", "train", "--stream", "Hop") == ["Hopper-v5"]
     assert offered(script, "evergait", "train", "--preset", "q") == ["quick"]
     assert offered(script, "evergait", "study", "s") == ["status"]
-    parts = re.search(r"\{([\w,]+)\}", printed(["study", "--help"]))
+    parts = re.search(r"\{([\w,]+)\}", printed(["study", "--help"])[0])
     assert parts
     assert offered(script, "evergait", "study", "") == parts[1].split(",")
     assert "--policies" in offered(script, "evergait", "study", "pack", "--p")

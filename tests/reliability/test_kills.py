@@ -283,7 +283,7 @@ def test_a_run_stops_at_many_moments(tmp_path: Path) -> None:
 @pytest.mark.parametrize("n_stops", [1, pytest.param(20, marks=pytest.mark.prove)])
 def test_a_stopped_run_goes_on_with_the_same_bits(tmp_path: Path, n_stops: int) -> None:
     evaluation = Evaluation(every=50, episodes=2, random_policies=2)
-    config = tiny_config(generations=200 + 100 * n_stops, pairs=4, horizon=20, evaluation=evaluation)
+    config = tiny_config(generations=100 * n_stops, pairs=4, horizon=20, evaluation=evaluation)
     train(config, tmp_path / "whole", threads=1)
     (tmp_path / "c.toml").write_text(config.to_toml())
     chance, n_stopped = random.Random(2), 0

@@ -144,7 +144,7 @@ def test_an_encoding_without_our_letters(trained: Path) -> None:
 def test_a_run_can_be_moved(trained: Path, tmp_path: Path) -> None:
     shutil.copytree(trained, tmp_path / "elsewhere")
     assert Run.load(tmp_path / "elsewhere").metrics.summary() == Run.load(trained).metrics.summary()
-    train(tiny_config(), tmp_path / "elsewhere")
+    train(tiny_config(), tmp_path / "elsewhere", threads=1)
     assert tree(tmp_path / "elsewhere") == tree(trained)
 
 
@@ -182,7 +182,7 @@ def test_no_stream_stops_training(tmp_path: Path, small: tuple[Config, Path]) ->
 
 
 def test_under_nohup_a_closed_terminal_does_not_stop_training(tmp_path: Path) -> None:
-    config = tiny_config(generations=40)
+    config = tiny_config(generations=40, horizon=20)
     (tmp_path / "c.toml").write_text(config.to_toml())
     command: list[str | Path] = [
         sys.executable,

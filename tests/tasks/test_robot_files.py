@@ -116,7 +116,7 @@ def test_a_python_reward_runs_on_gymnasium_and_is_refused_by_the_others(
     with pytest.raises(eg.EvergaitError, match="would import the Python module 'my_reward'"):
         config.check()
     get_engine("gymnasium").close()  # processes from before do not know this folder
-    run = eg.train(config, folder / "run")
+    run = eg.train(config, folder / "run", threads=1)
     assert run.ledger.records[-1].mean(file) < -20
     assert run.phases[0].identity()["engine"] == {file: "gymnasium"}
     for engine in ("planar", "mujoco"):

@@ -147,7 +147,7 @@ def oracle() -> list[Phase]:
 
 @pytest.mark.parametrize("engine", ["mujoco", "auto"])
 def test_the_preset_does_what_the_authors_code_does(engine: str, oracle: list[Phase], tmp_path: Path) -> None:
-    run = train(small(engine=engine), tmp_path / "run")
+    run = train(small(engine=engine), tmp_path / "run", threads=1)
     for stage, phase in enumerate(oracle):
         state, records = run.state(stage), run.ledgers[stage].records
         np.testing.assert_allclose(state.theta, phase.theta, atol=2e-6, rtol=0)
@@ -189,7 +189,7 @@ CUT = Evaluation(every=1, episodes=2, random_policies=1, cut=True)
     ids=str,
 )
 def test_every_point_of_it_shows_in_the_bits(changes: dict[str, Any], oracle: list[Phase], tmp_path: Path) -> None:
-    run = train(small(**changes, engine="auto"), tmp_path / "run")
+    run = train(small(**changes, engine="auto"), tmp_path / "run", threads=1)
     differ = [np.abs(run.state(i).theta - phase.theta).max() > 1e-5 for i, phase in enumerate(oracle)]
     cut = [run.state(i).horizon != phase.horizons[-1] for i, phase in enumerate(oracle)]
     assert any(differ) or any(cut)

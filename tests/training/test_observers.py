@@ -47,7 +47,7 @@ class Diary(eg.Observer):
 
 def test_an_observer_sees_everything_with_its_position(tmp_path: Path) -> None:
     diary = Diary()
-    run = eg.train(tiny_config(generations=3), tmp_path / "run", observers=[diary])
+    run = eg.train(tiny_config(generations=3), tmp_path / "run", observers=[diary], threads=1)
     phase = [("started", 0), ("evaluated", 0), ("generation", 1), ("generation", 2), ("evaluated", 2)]
     phase += [("generation", 3), ("evaluated", 3), ("done", 3)]
     assert diary.events == [(what, stage, at) for stage in range(2) for what, at in phase]
@@ -59,7 +59,7 @@ def test_an_observer_sees_everything_with_its_position(tmp_path: Path) -> None:
 
 def test_the_ledger_keeps_means_of_what_observers_saw(tmp_path: Path) -> None:
     diary = Diary()
-    run = eg.train(tiny_config(), tmp_path / "run", observers=[diary])
+    run = eg.train(tiny_config(), tmp_path / "run", observers=[diary], threads=1)
     first, second, third = run.ledgers[0].records
     assert first.diagnostics == {}
     for record, seen in ((second, diary.seen[:2]), (third, diary.seen[2:4])):
@@ -107,8 +107,8 @@ def test_evaluations_that_are_repeated_after_a_kill_are_sent_once(tmp_path: Path
     board = make_log("tensorboard", config, out, "x")
     board.write = log.write
     with pytest.raises(KilledError):
-        eg.train(config, out / "run", observers=[board, Kill()])
-    eg.train(config, out / "run", observers=[board])
+        eg.train(config, out / "run", observers=[board, Kill()], threads=1)
+    eg.train(config, out / "run", observers=[board], threads=1)
     board.close()
     returns = [at for name, at in log.lines if name == "return/InvertedPendulum-v5"]
     assert returns == [0, 2, 3]
@@ -154,7 +154,7 @@ class StoppedInEvaluation(LocalWorkers):
 def test_an_evaluation_that_was_interrupted_is_not_lost(trained: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         eg.train(tiny_config(), tmp_path / "run", workers=StoppedInEvaluation(1))
-    run = eg.train(tiny_config(), tmp_path / "run")
+    run = eg.train(tiny_config(), tmp_path / "run", threads=1)
     assert run.ledgers == eg.Run.load(trained).ledgers
 
 
@@ -164,13 +164,13 @@ def test_ctrl_c_is_a_keyboard_interrupt(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        eg.train(tiny_config(), tmp_path / "run", observers=[Press()])
-    assert eg.train(tiny_config(), tmp_path / "run").is_done
+        eg.train(tiny_config(), tmp_path / "run", observers=[Press()], threads=1)
+    assert eg.train(tiny_config(), tmp_path / "run", threads=1).is_done
 
 
 def test_a_notebook_shows_how_far_training_is(tmp_path: Path) -> None:
     shown: list[str] = []
-    eg.train(tiny_config(), tmp_path / "run", observers=[NotebookProgress(2, shown.append)])
+    eg.train(tiny_config(), tmp_path / "run", observers=[NotebookProgress(2, shown.append)], threads=1)
     assert "<progress max=8 value=0></progress> phase 1/2 InvertedPendulum-v5, generation 0" in shown[0]
     assert "<progress max=8 value=8></progress> phase 2/2 Reacher-v5, generation 4" in shown[-1]
     assert "mean returns: InvertedPendulum-v5 " in shown[-1]

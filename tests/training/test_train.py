@@ -2,7 +2,9 @@
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -81,7 +83,7 @@ def test_every_option_trains_the_same_bits_on_one_and_two_threads(changes: dict[
 
 def test_a_horizon_that_follows_the_new_task_leaves_replay_whole(tmp_path: Path) -> None:
     config = tiny_config(stream=("Swimmer-v5", "InvertedPendulum-v5"), adaptive_horizon=True, engine="auto")
-    ledger = train(config, tmp_path / "run").ledgers[1]
+    ledger = train(config, tmp_path / "run", threads=1).ledgers[1]
     n_replayed = sum(record.steps.get("replay", 0) for record in ledger.records)
     assert n_replayed == config.generations * 4 * 1000  # a swimmer never falls, a pendulum soon does
     assert sum(record.steps.get("training", 0) for record in ledger.records) < n_replayed / 2
@@ -89,7 +91,7 @@ def test_a_horizon_that_follows_the_new_task_leaves_replay_whole(tmp_path: Path)
 
 def test_evaluations_may_be_cut_where_training_was(tmp_path: Path) -> None:
     settings = {"stream": ("Swimmer-v5", "InvertedPendulum-v5"), "engine": "auto"}
-    run = train(tiny_config(**settings, adaptive_horizon=True, evaluation=CUT), tmp_path / "run")
+    run = train(tiny_config(**settings, adaptive_horizon=True, evaluation=CUT), tmp_path / "run", threads=1)
     first, *later = run.ledgers[1].records
     assert first.horizon == 0
     assert set(first.lengths["Swimmer-v5"]) == {1000}
@@ -100,7 +102,7 @@ def test_evaluations_may_be_cut_where_training_was(tmp_path: Path) -> None:
 
 def test_the_best_population_decides_what_is_carried_and_survives_a_kill(tmp_path: Path) -> None:
     config = replace(remembering(Naive()), carry="best-population", seed=3)
-    run = train(config, tmp_path / "run")
+    run = train(config, tmp_path / "run", threads=1)
     assert any((run.state(i).best_theta != run.state(i).theta).any() for i in range(3))
     assert files(train_through_quits(config, tmp_path / "quit")[0]) == files(run)
 
@@ -137,7 +139,7 @@ def train_through_quits(config: Config, out: Path) -> tuple[Run, int]:
     n_quits = 0
     while True:
         try:
-            return train(config, out, observers=[Quitter()], checkpoint_seconds=0), n_quits
+            return train(config, out, observers=[Quitter()], checkpoint_seconds=0, threads=1), n_quits
         except QuitError:
             n_quits += 1
 
@@ -155,7 +157,7 @@ def remembering(method: Method) -> Config:
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_every_method_goes_on_from_the_middle_of_any_phase(method: Method, tmp_path: Path) -> None:
     config = remembering(method)
-    undisturbed = train(config, tmp_path / "undisturbed")
+    undisturbed = train(config, tmp_path / "undisturbed", threads=1)
     run, n_quits = train_through_quits(config, tmp_path / "run")
     assert n_quits == len(config.stages()) * 3 // 5
     assert files(run) == files(undisturbed)
@@ -169,9 +171,15 @@ def budgeted(method: Method) -> Config:
     return tiny_config(stream=STREAM, steps=BUDGET, pairs=6, horizon=20, evaluation=BY_STEPS, method=method)
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Method], Run]:
+    """Budgeted runs that nothing disturbed, each trained once."""
+    return cache(lambda method: train(budgeted(method), tmp_path_factory.mktemp("budget") / "run", threads=1))
+
+
 @pytest.mark.parametrize("method", [Naive(), Replay(budget=6), KEEPING], ids=lambda method: method.name)
-def test_a_budget_of_steps_pays_for_all_but_evaluations(method: Method, tmp_path: Path) -> None:
-    run = train(budgeted(method), tmp_path / "run")
+def test_a_budget_of_steps_pays_for_all_but_evaluations(method: Method, undisturbed: Callable[[Method], Run]) -> None:
+    run = undisturbed(method)
     largest = (12 + 6) * 20  # a generation's training and replay
     for ledger in run.ledgers:
         assert len(ledger.records) == 5
@@ -185,15 +193,16 @@ def test_a_budget_of_steps_pays_for_all_but_evaluations(method: Method, tmp_path
 
 
 @pytest.mark.parametrize("method", [Replay(budget=6), KEEPING], ids=lambda method: method.name)
-def test_a_budget_of_steps_is_kept_through_interruptions(method: Method, tmp_path: Path) -> None:
-    undisturbed = train(budgeted(method), tmp_path / "undisturbed")
+def test_a_budget_of_steps_is_kept_through_interruptions(
+    method: Method, undisturbed: Callable[[Method], Run], tmp_path: Path
+) -> None:
     run, n_quits = train_through_quits(budgeted(method), tmp_path / "run")
     assert n_quits >= 3
-    assert files(run) == files(undisturbed)
+    assert files(run) == files(undisturbed(method))
 
 
 def test_memory_grows_with_the_stream_and_is_counted(tmp_path: Path) -> None:
-    run = train(remembering(Distill()), tmp_path / "run")
+    run = train(remembering(Distill()), tmp_path / "run", threads=1)
     a, b, c, _ = STREAM
     memories = [run.state(stage).memory for stage in range(4)]
     tasks = [sorted({name.split(".")[1] for name in memory}) for memory in memories]
@@ -208,7 +217,7 @@ def test_memory_grows_with_the_stream_and_is_counted(tmp_path: Path) -> None:
 
 
 def test_frozen_layers_forget_nothing(tmp_path: Path) -> None:
-    run = train(tiny_config(method=Freeze()), tmp_path / "run")
+    run = train(tiny_config(method=Freeze()), tmp_path / "run", threads=1)
     first, second = run.ledgers
     learnt = first.records[-1].returns["InvertedPendulum-v5"]
     assert all(record.returns["InvertedPendulum-v5"] == learnt for record in second.records)
@@ -222,12 +231,12 @@ def test_threads_where_a_system_cannot_say_which_processors_are_free(monkeypatch
 
 
 def test_seeds_matter(trained: Path, tmp_path: Path) -> None:
-    assert train(tiny_config(seed=1), tmp_path / "run").theta_sha256 != Run.load(trained).theta_sha256
+    assert train(tiny_config(seed=1), tmp_path / "run", threads=1).theta_sha256 != Run.load(trained).theta_sha256
 
 
 def test_a_finished_run_is_not_trained_again(trained: Path) -> None:
     seen = Seen()
-    train(tiny_config(), trained, observers=[seen])
+    train(tiny_config(), trained, observers=[seen], threads=1)
     assert seen.generations == 0
 
 
@@ -238,7 +247,7 @@ def test_shared_prefixes_are_trained_once(tmp_path: Path) -> None:
         [((a, b), Replay(budget=4)), ((a, b), Naive()), ((a, c), Naive()), ((a,), Naive())]
     ):
         config = tiny_config(stream=stream, tasks=(a, b, c), method=method)
-        train(config, tmp_path / str(i), store=store, observers=[seen])
+        train(config, tmp_path / str(i), store=store, observers=[seen], threads=1)
     assert seen.started == [a, b, b, c]
 
 
@@ -255,14 +264,14 @@ def test_names_threads_and_paths_do_not_decide_the_hash(tmp_path: Path) -> None:
 def test_another_config_into_the_same_folder_is_refused(trained: Path) -> None:
     before = files(Run.load(trained))
     with pytest.raises(EvergaitError, match=r"another config \(seed is 0 there and 5 here\)"):
-        train(tiny_config(seed=5), trained)
+        train(tiny_config(seed=5), trained, threads=1)
     assert files(Run.load(trained)) == before
 
 
 def test_a_foreign_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("dear")
     with pytest.raises(EvergaitError, match="not empty and not a run's folder"):
-        train(tiny_config(), tmp_path)
+        train(tiny_config(), tmp_path, threads=1)
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.tex"]
 
 
@@ -281,13 +290,13 @@ def test_it_learns(tmp_path: Path) -> None:
         optimizer=Adam(learning_rate=0.05),
         evaluation=Evaluation(every=10, episodes=4, random_policies=2),
     )
-    curve = train(config, tmp_path / "run").ledger.curve("InvertedPendulum-v5")
+    curve = train(config, tmp_path / "run", threads=1).ledger.curve("InvertedPendulum-v5")
     assert curve[0] < 100
     assert curve.max() > 10 * curve[0]
 
 
 def test_multitask_is_one_phase(tmp_path: Path) -> None:
-    run = train(tiny_config(method=Multitask()), tmp_path / "run")
+    run = train(tiny_config(method=Multitask()), tmp_path / "run", threads=1)
     assert len(run.phases) == 1
     assert run.ledger.learning == ("InvertedPendulum-v5", "Reacher-v5")
 
@@ -314,10 +323,10 @@ class EveryTime(Observer):
 
 
 def test_starts_go_on_where_they_were_left(tmp_path: Path) -> None:
-    undisturbed, n_quits = train(CONFIG, tmp_path / "undisturbed"), 0
+    undisturbed, n_quits = train(CONFIG, tmp_path / "undisturbed", threads=1), 0
     while True:
         try:
-            run = train(CONFIG, tmp_path / "run", observers=[EveryTime()], checkpoint_seconds=0)
+            run = train(CONFIG, tmp_path / "run", observers=[EveryTime()], checkpoint_seconds=0, threads=1)
             break
         except QuitError:
             n_quits += 1

@@ -1,11 +1,11 @@
 """`evergait completion`: what the shell should offer after Tab, as a script for bash, zsh or fish."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -25,6 +25,22 @@ Shell = Literal["bash", "zsh", "fish"]
 STUDY = ("run", "plan", "status", "pack", "unpack")
 HELP = {"train": "--help-all"}
 """How a command is asked for all of its flags, if its help is short."""
+ASK = """
+import contextlib, io, json, sys
+from evergait.cli import main
+
+texts = []
+for arguments in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        try:
+            code = main(arguments)
+        except SystemExit as end:
+            code = end.code
+    if code:
+        sys.exit(code)
+    texts.append(said.getvalue())
+print(json.dumps(texts))
+"""
 STARTS = {"bash": ".bashrc", "zsh": ".zshrc"}
 """Files that a shell reads when it starts; fish finds its script by itself."""
 LOAD = {
@@ -73,20 +89,21 @@ def install(shell: Shell, script: str) -> Path:
 
 def offered_flags() -> dict[str, list[str]]:
     """Command → its flags, as the program's own help has them; `study` has commands of its own."""
-    names = re.findall(r"^  (\w+) {2,}", printed(["--help"]), re.MULTILINE)
+    names = re.findall(r"^  (\w+) {2,}", printed(["--help"])[0], re.MULTILINE)
     asked = [[name] for name in names if name != "study"] + [["study", part] for part in STUDY]
-    with ThreadPoolExecutor(4) as pool:
-        texts = list(pool.map(printed, ([*command, HELP.get(command[0], "--help")] for command in asked)))
+    texts = printed(*([*command, HELP.get(command[0], "--help")] for command in asked))
     found: dict[str, set[str]] = {name: set() for name in names}
     for command, text in zip(asked, texts, strict=True):
         found[command[0]].update(re.findall(r"(?<![\w.-])--[a-z][\w.-]*", text))
     return {name: sorted(flags) for name, flags in found.items()}
 
 
-def printed(arguments: Sequence[str]) -> str:
-    """What evergait prints, in a process of its own: a command does not know the others."""
-    command = [sys.executable, "-m", "evergait", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603 - ourselves
+def printed(*asked: Sequence[str]) -> list[str]:
+    """What evergait prints for each, all in one process of its own: a command does not know the others."""
+    command = [sys.executable, "-c", ASK, json.dumps(asked)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603 - ourselves
+    texts: list[str] = json.loads(said)
+    return texts
 
 
 def offered_values() -> dict[str, list[str]]:
