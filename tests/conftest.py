@@ -45,10 +45,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def trained_study(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """Two seeds of the tiny study; not to be changed."""
+    """Two seeds of the tiny study, without tables and figures; not to be changed."""
     path = tmp_path_factory.mktemp("study")
     (path / "tiny.toml").write_text(tiny_study())
-    run_study(path / "tiny.toml", path / "out", seeds=2, threads=1)
+    run_study(path / "tiny.toml", path / "out", seeds=2, threads=1, artifacts=False)
     return load_results(path / "out")
 
 

@@ -1,6 +1,7 @@
 """The mujoco engine against gymnasium.make(...).step, bit by bit, on all eleven tasks; divergence, failures."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from faults import wait_until
 from mujoco.batch import SimulationError
+from small import tiny_request
 
 from evergait.engines import Episodes
 from evergait.engines.mujoco.engine import MujocoEngine
@@ -103,6 +105,17 @@ def test_divergence_stays_in_its_slot_and_ends_with_its_episode(simulation: Simu
     for _ in range(3):
         seen = simulation.step(actions(simulation))[0]
         assert np.array_equal(fresh.step(actions(simulation))[0][1], seen[1])
+
+
+def test_what_a_request_leaves_behind_changes_no_other() -> None:
+    """Environments are used again; Pusher and Reacher draw goals, which theirs keep."""
+    engine = MujocoEngine()
+    for task in ("Pusher-v5", "Reacher-v5", "Hopper-v5", "Hopper-v5@gravity=0.5"):
+        asked = tiny_request(task, n_rows=6, horizon=20)
+        fresh = MujocoEngine().run(asked, 1).returns
+        for n_threads in (2, 1, 2):
+            engine.run(replace(asked, seed=asked.seed + 7, healthy_bonus=0.5), n_threads)
+            assert np.array_equal(engine.run(asked, n_threads).returns, fresh)
 
 
 def test_a_failed_simulation_counts_as_diverged(simulation: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:

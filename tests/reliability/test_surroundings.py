@@ -193,6 +193,8 @@ def test_under_nohup_a_closed_terminal_does_not_stop_training(tmp_path: Path) ->
         tmp_path / "c.toml",
         "--out",
         tmp_path / "run",
+        "--threads",
+        "1",
     ]
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -20,7 +20,7 @@ from evergait.commands.study import LOCAL, run_study
 from evergait.config import Config
 from evergait.core.errors import EvergaitError
 from evergait.core.versions import own_versions
-from evergait.engines import get_engine
+from evergait.engines import Episodes, get_engine
 from evergait.training.observer import Observer, Position
 from evergait.training.run import Run, train
 from evergait.workers import Ray
@@ -40,6 +40,11 @@ def strike_one(members: list[Any], number: signal.Signals = signal.SIGKILL) -> A
             os.kill(member.process, number)
             return member
     return None
+
+
+def at_length() -> Episodes:
+    """Rows that take about a second, so that something can happen to an actor meanwhile."""
+    return tiny_request("HalfCheetah-v5", n_rows=48, horizon=300)
 
 
 class EachGeneration(Observer):
@@ -131,7 +136,7 @@ def strike() -> Iterator[Strike]:
 
 def test_what_an_actor_was_at_is_done_again(cluster: Any, strike: Strike) -> None:
     workers = cluster.workers()
-    asked = tiny_request("HalfCheetah-v5", n_rows=48)
+    asked = at_length()
     before = workers.traffic().n_redone
     strike(workers)
     outcome = workers.run("mujoco", asked)
@@ -144,14 +149,14 @@ def test_there_is_a_limit(cluster: Any, strike: Strike, monkeypatch: pytest.Monk
     monkeypatch.setattr(workers, "options", replace(workers.options, retries=0))
     strike(workers)
     with pytest.raises(EvergaitError, match=r"were lost 1 times .* workers.retries is 0; the last time: .*died"):
-        workers.run("mujoco", tiny_request("HalfCheetah-v5", n_rows=48))
+        workers.run("mujoco", at_length())
 
 
 def test_an_actor_that_hangs_holds_nobody_up_and_is_used_again_when_it_wakes(
     cluster: Any, strike: Strike, caplog: pytest.LogCaptureFixture
 ) -> None:
     workers = cluster.workers(patience_seconds=1.0)
-    asked = tiny_request("HalfCheetah-v5", n_rows=48)
+    asked = at_length()
     struck, before = strike(workers, signal.SIGSTOP), workers.traffic()
     outcome = workers.run("mujoco", asked)
     (hung,) = struck
@@ -176,7 +181,7 @@ def test_an_actor_that_hangs_holds_nobody_up_and_is_used_again_when_it_wakes(
 def test_an_actor_that_hangs_can_be_ended(cluster: Any, strike: Strike) -> None:
     workers = cluster.workers(patience_seconds=1.0)
     struck = strike(workers, signal.SIGSTOP)
-    workers.run("mujoco", tiny_request("HalfCheetah-v5", n_rows=48))
+    workers.run("mujoco", at_length())
     cluster.free()
     deadline = time.monotonic() + 60
     while Path(f"/proc/{struck[0].process}").exists():

@@ -2,7 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -125,6 +125,8 @@ class Flight:
         return observations + self.episodes.task.variant.observation_noise * noise
 
 
+MOST_TASKS = 16
+"""Whose environments are kept: compiling a model takes longer than many a request."""
 N_SLOTS = 256
 """Episodes in flight: enough to hide NumPy's cost per step, few enough that their candidates' weights stay small."""
 
@@ -136,6 +138,8 @@ class MujocoEngine:
 
     def __init__(self, n_slots: int = N_SLOTS) -> None:
         self._n_slots = n_slots
+        self._idle: dict[Task, list[Any]] = {}
+        """Environments that no simulation uses; what is drawn from them depends on the seed alone."""
 
     def refuses(self, task: Task) -> str:
         """Why this engine cannot simulate the task, or an empty string if it can."""
@@ -157,7 +161,7 @@ class MujocoEngine:
         n_slots = min(-(-self._n_slots // n_flights), -(-n // n_flights))
         # Each has threads of its own, which end with the request: after it, the gradient needs the processors.
         flights = [
-            Flight(Simulation(episodes.task, n_slots, (n_threads + i) // n_flights), rows, n_slots)
+            Flight(self._simulation(episodes.task, n_slots, (n_threads + i) // n_flights), rows, n_slots)
             for i in range(n_flights)
         ]
         # MuJoCo need not say what a row says: that a candidate drove the physics to infinity.
@@ -169,7 +173,23 @@ class MujocoEngine:
                     other.result()
             finally:
                 rows.stopped = True  # after Ctrl-C or a flight's failure, the pool waits for one more step
+        self._keep(episodes.task, [flight.simulation.environment for flight in flights])
         return rows.outcome
 
+    def _simulation(self, task: Task, n_slots: int, n_threads: int) -> Simulation:
+        try:
+            environment = self._idle[task].pop()
+        except LookupError:
+            environment = None
+        return Simulation(task, n_slots, n_threads, environment)
+
+    def _keep(self, task: Task, environments: list[Any]) -> None:
+        if is_robot_file(task):
+            return  # its file may be another one by the next request
+        if len(self._idle) >= MOST_TASKS:
+            self._idle.clear()
+        self._idle.setdefault(task, []).extend(environments)
+
     def close(self) -> None:
-        """Nothing is kept between calls."""
+        """Let go of the environments."""
+        self._idle.clear()

@@ -16,15 +16,22 @@ from evergait.tasks import Task, make
 from evergait.tasks.base import apply_to_environment
 
 
+def make_environment(task: Task) -> Any:
+    """The environment whose model and resets a simulation uses."""
+    env: Any = make(task)
+    apply_to_environment(task.variant, env)
+    env.close()
+    return env
+
+
 class Simulation:
     """Up to `n_slots` episodes at once; the running ones are always the first `n`.
 
     A slot is an independent simulation: what happens in it depends on its seed and actions alone.
     """
 
-    def __init__(self, task: Task, n_slots: int, n_threads: int) -> None:
-        env: Any = make(task)
-        apply_to_environment(task.variant, env)
+    def __init__(self, task: Task, n_slots: int, n_threads: int, environment: Any = None) -> None:
+        self.environment = env = environment or make_environment(task)
         self.task, self.n_slots, self.n_threads, self.n = task, n_slots, n_threads, 0
         self.n_steps: int = env.spec.max_episode_steps
         self._env = env.unwrapped
@@ -48,7 +55,6 @@ class Simulation:
         self._drawn = drawn = dict[str, Float64]()
         self._env.set_state = lambda qpos, qvel: drawn.update(qpos=qpos.copy(), qvel=qvel.copy())
         self._env._get_obs = lambda: None
-        env.close()
 
     def scale_healthy_reward(self, factor: float) -> None:
         """Multiply the healthy reward, where the task has one."""
