@@ -15,6 +15,7 @@ from synthetic import make_config, write_foreign_phase
 
 from browser.conftest import Call
 from evergait.cli import main
+from evergait.commands.study import run_study
 from evergait.live.lab import SAMPLE, lab_data
 from evergait.live.page import render_lab
 from evergait.store.phases import PhaseStore
@@ -120,8 +121,7 @@ def test_a_robot_is_drawn_often_enough(opened: Callable[..., Any]) -> None:
         return (performance.now() - began) / 120; }"""
     )
     assert cost < 1000 / 60, f"{cost:.1f} ms"
-    page.wait_for_timeout(2500)
-    assert "frames/s" in page.locator("#pace").inner_text()
+    until(page, "document.querySelector('#pace').textContent.includes('frames/s')")
 
 
 def test_a_hand_changes_the_path(opened: Callable[..., Any]) -> None:
@@ -303,13 +303,10 @@ optimizer = { name = "plain", learning_rate = 0.05 }
 
 @pytest.fixture(scope="session")
 def conditions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The study, trained by the command line."""
-    from evergait.cli import main
-
+    """The study, trained by what the command line calls."""
     folder = tmp_path_factory.mktemp("trained")
     (folder / "study.toml").write_text(STUDY)
-    assert main(["study", "run", str(folder / "study.toml"), "--out", str(folder / "out"), "--threads", "1"]) == 0
-    return folder / "out"
+    return run_study(folder / "study.toml", folder / "out", threads=1, artifacts=False).path
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,7 +12,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-from small import tiny_config, tiny_study
+from small import tiny_config
 
 import evergait as eg
 from evergait import __version__, train
@@ -19,6 +20,7 @@ from evergait.cli import main, parse
 from evergait.commands.train import Train
 from evergait.config import Evaluation, preset
 from evergait.methods import Collection, Distill, Method, Replay
+from evergait.studies.results import Results
 from evergait.training.run import Run, open_folder
 
 
@@ -258,11 +260,9 @@ def test_train_help_is_short_and_has_examples(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
-def small_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("study")
-    (folder / "s.toml").write_text(tiny_study(generations=2))
-    assert main(["study", "run", str(folder / "s.toml"), "--out", str(folder / "out"), "--seeds", "2"]) == 0
-    return folder / "out"
+def small_study(trained_study: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy, for commands keep gaits beside a study."""
+    return Path(shutil.copytree(trained_study.path, tmp_path_factory.mktemp("study") / "out"))
 
 
 ONE = ["--condition", "replay", "--order", "InvertedPendulum > InvertedDoublePendulum", "--seed", "1"]

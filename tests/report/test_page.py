@@ -219,7 +219,7 @@ def test_templates_scripts_and_styles_are_in_the_package() -> None:
 
 def test_a_study_by_steps_is_drawn_over_steps(tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(
-        tiny_study().replace("generations = 4", "steps = 600").replace("every = 2", "every_steps = 200")
+        tiny_study(replay=False).replace("generations = 4", "steps = 600").replace("every = 2", "every_steps = 200")
     )
     results = run_study(tmp_path / "tiny.toml", tmp_path / "out", seeds=2, threads=1)
     for drawn in map(panel, analyse(results).groups):
