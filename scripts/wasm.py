@@ -2,7 +2,7 @@
 
 The compiler is zig's clang (PyPI's `ziglang`, a development dependency); the module needs no library and imports
 nothing. It is kept in the repository, so that installing needs no compiler for it, and is built anew only where the
-sources have changed since: it carries their digest. tests/browser proves that it has the bits of the native core.
+sources have changed since: it carries their digest. tests/live proves that it has the bits of the native core.
 
     python scripts/wasm.py [--output FILE] [--force]
 """

@@ -13,7 +13,6 @@ from urllib.parse import quote
 import pytest
 from synthetic import make_config, write_foreign_phase
 
-from browser.conftest import Call
 from evergait.cli import main
 from evergait.commands.study import run_study
 from evergait.live.lab import SAMPLE, lab_data
@@ -22,6 +21,7 @@ from evergait.store.phases import PhaseStore
 from evergait.studies.folder import load_results
 from evergait.studies.results import Entry
 from evergait.training.run import Run
+from live.conftest import Call
 from report.test_browser import until
 
 MOST_BYTES = 1_500_000

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from browser.conftest import Call, caller, write_bare
 from evergait.core.arrays import Array, Float64
 from evergait.core.random import INITIAL_WEIGHTS, PERTURBATION, RESET, Noise
 from evergait.engines.base import Episodes
@@ -20,6 +19,7 @@ from evergait.live.robots import encoded, live_robot
 from evergait.live.shelves import describe_policy
 from evergait.policy import Network, Policy, PolicyConfig
 from evergait.tasks import parse_task
+from live.conftest import Call, caller, write_bare
 
 TASKS = ("Hopper-v5", "InvertedPendulum-v5", "Swimmer-v5", "Walker2d-v5")
 
