@@ -2,8 +2,8 @@
 
 python scripts/reproduction.py [--skip-verify]
 
-Nothing is trained. The policy at the end of every phase is played again in plain Gymnasium, which takes a minute per
-phase; with --skip-verify that part of the page stays as it is. The study's report goes to docs/reproduction.html.
+Nothing is trained. The policy at the end of every phase is played again in plain Gymnasium, which takes some seconds
+per phase; with --skip-verify that part of the page stays as it is. The study's report goes to docs/reproduction.html.
 """
 
 import argparse
