@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evergait.analysis.study import Analysis
-from evergait.paper.numbers import distance, published, worst_share
+from evergait.paper.numbers import SINGLE_TASK, distance, published, worst_share
 from evergait.scores.metrics import Metrics
 from evergait.training.run import Run
 
@@ -138,8 +138,9 @@ def in_numbers(words: Reading, code: Reading) -> str:
         f"760). Swimmer comes to {code.bests(SWIMMER)} (shared, replay, distinct), in words to "
         f"{words.bests(SWIMMER)}, in the paper to {said_bests(SWIMMER)}; Walker2d to {code.bests(WALKER)}, in words "
         f"to {words.bests(WALKER)}, in the paper to {said_bests(WALKER)}. Trained alone, Walker2d comes to "
-        f"{code.alone(WALKER)} in code (words: not trained); the paper has {first[0]} and {first[1]} where it is the "
-        "first task of a stream (shared, distinct). Not every number is nearer: with a shared "
+        f"{code.alone(WALKER)} in code (words: not trained); the paper has {SINGLE_TASK[WALKER]:.0f} alone, and "
+        f"{first[0]} where it is the first task of a stream with a shared head ({first[1]} with a head per task). Not "
+        "every number is nearer: with a shared "
         f"head and no replay Hopper's worst share in the two later phases is {paper} in the paper, {worst['words']} "
         f"in words, {worst['code']} in code; and the paper's Walker2d and Swimmer with replay are far from both "
         "readings. What makes the difference, these runs do not tell: the readings differ in many points "

@@ -186,10 +186,11 @@ def verified() -> str:
     return markdown(Table("verified", caption, ("reading", "phase", "task", *means), tuple(table_rows)))
 
 
-def cost(analysis: Analysis) -> str:
+def cost() -> str:
     """What the complete study takes, from the steps of the phases that are trained."""
     speed = {row[0]: float(row[3].replace(",", "")) for row in rows("physics.md", "speed") if row[1] == "planar"}
-    ledgers = {phase.name: phase.ledger() for entry in analysis.results.entries for phase in entry.run.phases}.values()
+    entries = load_results(STUDIES[SHOWN]).entries
+    ledgers = {phase.name: phase.ledger() for entry in entries for phase in entry.run.phases}.values()
     seconds = [sum(ledger.total_steps().values()) / speed[ledger.learning[0]] for ledger in ledgers]
     n_phases = len(Tree.build(study_cells(read_study("authors").at_scale("full"))).nodes)
     hours = n_phases * float(np.mean(seconds)) / 3600
@@ -228,7 +229,7 @@ def parts() -> dict[str, dict[str, str]]:
         "tables": in_turn({r: markdown(single_task_table(a), *extrema_tables(a)) for r, a in found.items()}),
         "runs": in_turn({r: f"{markdown(runs_table(a))}\n\n{a.scale_words}" for r, a in found.items()}),
         "claims": in_turn({reading: markdown(claims_table(analysis)) for reading, analysis in found.items()}),
-        "cost": cost(found[SHOWN]),
+        "cost": cost(),
     }
     return {"reproduction.md": blocks, "../README.md": {"headline": headline(found[SHOWN])}}
 
