@@ -22,7 +22,7 @@ from evergait.studies.folder import load_results
 from evergait.studies.results import Entry
 from evergait.training.run import Run
 from live.conftest import Call
-from report.test_browser import until
+from report.test_browser import overhear, until
 
 MOST_BYTES = 1_500_000
 FOUR_TENTHS = """() => {
@@ -42,21 +42,14 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def opened(browser: Any, lab: Path) -> Iterator[Callable[..., Any]]:
     """Opens it; afterwards fails if it logged anything, raised, showed a dialogue or asked for anything else."""
-    contexts, complaints = [], []
+    contexts: list[Any] = []
+    complaints: list[str] = []
 
     def open_page(width: int = 1400, height: int = 1000, view: str = "", lab: Path = lab, **options: Any) -> Any:
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: complaints.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (complaints.append(f"dialogue: {dialog.message}"), dialog.dismiss()))  # type: ignore[func-returns-value]
-        page.on(
-            "request",
-            lambda r: (
-                r.url.split("?")[0] == lab.as_uri() or r.url[:5] in ("data:", "blob:") or complaints.append(r.url)  # type: ignore[func-returns-value]
-            ),
-        )
+        overhear(page, lab, complaints)
         page.goto(lab.as_uri() + view)
         until(page, "Boolean(globalThis.lab?.sides)")
         return page

@@ -25,13 +25,7 @@ def opened(browser: Any) -> Iterator[Open]:
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: complaints.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (complaints.append(f"dialogue: {dialog.message}"), dialog.dismiss()))  # type: ignore[func-returns-value]
-        page.on(
-            "request",
-            lambda r: r.url == path.as_uri() or r.url[:5] in ("data:", "blob:") or complaints.append(r.url),  # type: ignore[func-returns-value]
-        )
+        overhear(page, path, complaints)
         page.goto(path.as_uri())
         return page
 
@@ -39,6 +33,23 @@ def opened(browser: Any) -> Iterator[Open]:
     for context in contexts:
         context.close()
     assert complaints == []
+
+
+def overhear(page: Any, path: Path, complaints: list[str]) -> None:
+    """Note what a page logs, raises, shows as a dialogue, or asks for beside its own file."""
+
+    def asked(url: str) -> None:
+        if url.split("?")[0] != path.as_uri() and url[:5] not in ("data:", "blob:"):
+            complaints.append(url)
+
+    def dismiss(dialog: Any) -> None:
+        complaints.append(f"dialogue: {dialog.message}")
+        dialog.dismiss()
+
+    page.on("console", lambda message: complaints.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+    page.on("dialog", dismiss)
+    page.on("request", lambda request: asked(request.url))
 
 
 def until(page: Any, condition: str) -> None:
