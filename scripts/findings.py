@@ -142,10 +142,10 @@ def in_numbers(words: Reading, code: Reading) -> str:
         f"{first[0]} where it is the first task of a stream with a shared head ({first[1]} with a head per task). Not "
         "every number is nearer: with a shared head and no replay Hopper's worst share in the two later phases is "
         f"{paper} in the paper, {worst['words']} in words, {worst['code']} in code; and the paper's Walker2d and "
-        "Swimmer with replay are far from both readings. What makes the difference, these runs do not tell: the readings differ in many points "
-        "([reading.md](reading.md)), and there is one seed of each. Replay with a budget of 12 was trained later, "
-        f"in code only, and the rule does not count it: its distance is {code.distance('replay-12'):.3f}, and "
-        f"{code.distance('replay-12', whole=True):.3f} without evaluations that were cut."
+        "Swimmer with replay are far from both readings. What makes the difference, these runs do not tell: the "
+        "readings differ in many points ([reading.md](reading.md)), and there is one seed of each. "
+        "Replay with a budget of 12 was trained later, in code only, and the rule does not count it: its distance is "
+        f"{code.distance('replay-12'):.3f}, and {code.distance('replay-12', whole=True):.3f} without evaluations that were cut."
     )
 
 
