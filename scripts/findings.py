@@ -145,7 +145,8 @@ def in_numbers(words: Reading, code: Reading) -> str:
         "Swimmer with replay are far from both readings. What makes the difference, these runs do not tell: the "
         "readings differ in many points ([reading.md](reading.md)), and there is one seed of each. "
         "Replay with a budget of 12 was trained later, in code only, and the rule does not count it: its distance is "
-        f"{code.distance('replay-12'):.3f}, and {code.distance('replay-12', whole=True):.3f} without evaluations that were cut."
+        f"{code.distance('replay-12'):.3f}, and {code.distance('replay-12', whole=True):.3f} without evaluations "
+        "that were cut."
     )
 
 
