@@ -127,6 +127,17 @@ def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path) -> Non
             {"method": Multitask(), "carry": "best-population"},
             "carry: is 'best-population'; it must be last or best where several",
         ),
+        ({"method": Multitask(), "starts": 2}, "starts: is 2; it must be 1 where several tasks are learnt in turn"),
+        ({"adaptive_horizon": True, "starts": 2}, "starts: is 2; it must be 1 with adaptive_horizon"),
+        ({"generations": 15, "starts": 4}, "starts: is 4; it must be at most 3: each needs a generation"),
+        (
+            {"steps": 80_000, "pairs": 4, "starts": 3, "evaluation": Evaluation(every_steps=40_000)},
+            "starts: is 3; it must be at most 2: each needs a generation",
+        ),
+        (
+            {"perturb": "all", "method": Replay(update="shared")},
+            "perturb: is 'all'; it must be active or layers where replay updates shared layers only",
+        ),
         ({"adaptive_horizon_over": "all"}, "adaptive_horizon_over: is 'all'; it must be 'learning' unless"),
         ({"evaluation": Evaluation(cut=True)}, "evaluation.cut: is True; it must be false unless training episodes"),
         (

@@ -77,7 +77,8 @@ class Config:
     """What is left of σ and of the optimizer's learning rate at the end of a phase, to which both fall evenly; 1 leaves
     them as they are."""
     starts: int = added(1)
-    """How often a phase begins anew, with fresh layers for what it learns; the start whose members do best goes on."""
+    """How often a phase begins: first with what it is given, then with fresh layers for what it learns; the start whose
+    members do best goes on."""
     starting: float = added(0.25)
     """Share of a phase that its starts take together, if there are several."""
     shaping: Shaping = "centered-ranks"
@@ -171,6 +172,7 @@ class Config:
         require(alone or not self.adaptive_horizon, "adaptive_horizon", self.adaptive_horizon, right)
         right = "last or best where several tasks are learnt in turn: their mean returns cannot be compared"
         require(alone or self.carry != "best-population", "carry", self.carry, right)
+        self._check_starts(alone)
         if not self.adaptive_horizon:
             over, right = self.adaptive_horizon_over, "'learning' unless adaptive_horizon is true"
             require(over == "learning", "adaptive_horizon_over", over, right)
@@ -178,6 +180,9 @@ class Config:
             require(not self.evaluation.cut or self.horizon > 0, "evaluation.cut", self.evaluation.cut, right)
         check_parts([type(part) for part in self.method.parts], "method")
         self.method.check(stages)
+        partial = any(batch.update == "shared" for s in stages for batch in self.method.plan(s, 1, s.batches, {}))
+        right = "active or layers where replay updates shared layers only"
+        require(not partial or self.perturb != "all", "perturb", self.perturb, right)
         policy = self.build_policy()
         policy.check()  # asks Gymnasium for every task's spaces, which refuses what has none
         self._check_sizes(policy)
@@ -190,6 +195,25 @@ class Config:
             engine_name(self.engine, task)
         if self.steps:
             self._check_evaluations()
+
+    def _check_starts(self, alone: bool) -> None:
+        """Starts must be comparable."""
+        if self.starts > 1:
+            right = "1 where several tasks are learnt in turn: returns on different tasks cannot be compared"
+            require(alone, "starts", self.starts, right)
+            right = "1 with adaptive_horizon: a start's episodes would be cut by another's lengths"
+            require(not self.adaptive_horizon, "starts", self.starts, right)
+            if not self.steps:
+                self._check_room(1)
+
+    def _check_room(self, most: int) -> None:
+        """Every start has a generation, which takes so much of the phase's length at most."""
+        room = int(self.starting * self.phase_length / most)
+        right = (
+            f"at most {max(room, 1)}: each needs a generation, and all of them together have the share `starting` "
+            f"({self.starting}) of {self.phase_length} {self.unit}"
+        )
+        require(self.starts == 1 or self.starts <= room, "starts", self.starts, right)
 
     def _check_sizes(self, policy: Policy) -> None:
         """What will be held in memory, and that what will be written can be read again."""
@@ -239,6 +263,7 @@ class Config:
             most = max(most, generation, n_recorded * longest + 1)
         right = f"at least {most}, what a generation or a collection may take, or an evaluation could be skipped"
         require(every >= most, "evaluation.every_steps", every, right)
+        self._check_room(most)
 
     @property
     def phase_length(self) -> int:

@@ -37,7 +37,8 @@ VALUES = (
     *("🦾", "\x1b[31m", "\u202e", "\udcff", "\n", "--", "-", "=", "-h", "--no", "a=b"),
 )
 CHEAP = (
-    *("--preset", "quick", "--stream", "InvertedPendulum-v5", "--generations", "1", "--pairs", "1", "--horizon", "2"),
+    *("--preset", "quick", "--stream", "InvertedPendulum-v5", "--generations", "1", "--starts", "1", "--pairs", "1"),
+    *("--horizon", "2"),
     *("--evaluation.episodes", "1", "--evaluation.random-policies", "1", "--threads", "1"),
 )
 STUDY = ("run", "plan", "status", "pack", "unpack")

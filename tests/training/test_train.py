@@ -361,10 +361,22 @@ def test_the_start_whose_members_do_best_goes_on() -> None:
     assert restart(config, policy, stage, start, after, seen(np.array([9.0, 9.0]))) is after
 
 
-def test_a_later_phase_starts_anew_only_what_no_task_has_used() -> None:
+def test_a_generation_that_was_a_replay_judges_no_start() -> None:
     policy, stage = CONFIG.build_policy(), CONFIG.stages()[1]
+    start = State(policy.initial(0), Adam().start(policy.n_parameters), Statistics.empty(policy.tasks))
+    state = replace(start, generation=4)
+    replayed = (replace(stage.batches[0], replay=True),)
+    blind = Diagnostics(Step(4, replayed, [np.array([9.0, 9.0])], np.zeros(1), np.ones(1, np.bool_)), 0.0, 0)
+    assert restart(CONFIG, policy, stage, start, state, blind) is state
+    assert restart(CONFIG, policy, stage, start, state, seen(np.array([9.0, 9.0]))).n_started == 1
+
+
+@pytest.mark.parametrize("stream", [("InvertedPendulum-v5", "Reacher-v5"), ("Reacher-v5", "InvertedPendulum-v5") * 2])
+def test_a_later_phase_starts_anew_only_the_own_layers_of_what_it_learns(stream: tuple[str, ...]) -> None:
+    config = replace(CONFIG, stream=stream)
+    policy, stage = config.build_policy(), config.stages()[-1]
     theta = policy.initial(7)
-    redrawn = fresh(CONFIG, policy, stage, theta, 2) != theta
+    redrawn = fresh(config, policy, stage, theta, 2) != theta
     expected = np.zeros(policy.n_parameters, np.bool_)
     for begin, end in policy.active(stage.tasks[0], "own"):
         expected[begin:end] = True

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from evergait.core.data import require, within
 from evergait.core.random import CHOICE, Noise
@@ -12,6 +12,8 @@ from evergait.methods.base import Batch, Memory, Method, Stage
 @dataclass(frozen=True)
 class Interval(Method, name="interval"):
     """Replays an earlier task in generations R, 2R, 3R, …"""
+
+    version: ClassVar[int] = 2  # 2: one of several starts is not judged by a replay
 
     interval: int = 4
     """R: every R-th generation is a replay; 0 never replays."""

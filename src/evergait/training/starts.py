@@ -17,10 +17,13 @@ from evergait.training.state import State
 def restart(config: Config, policy: Policy, stage: Stage, start: State, state: State, seen: Diagnostics) -> State:
     """Where the next generation begins: where the last one ended, at the next start or, after the last, at the best.
 
-    A start has had its share when the phase has used it; how good it is, the members of its last generation say.
+    A start has had its share when the phase has used it; how good it is, the members of its last generation say. One
+    that was a replay says nothing: the start has another.
     """
     each = config.starting * config.phase_length / config.starts
     if config.starts == 1 or state.n_started == config.starts or used(config, state) < (state.n_started + 1) * each:
+        return state
+    if not seen.fitness.size:
         return state
     survivors = seen.fitness[np.isfinite(seen.fitness)]
     mean = float(survivors.mean()) if survivors.size else -np.inf
@@ -40,12 +43,14 @@ def restart(config: Config, policy: Policy, stage: Stage, start: State, state: S
 
 
 def fresh(config: Config, policy: Policy, stage: Stage, theta: Float32, index: int) -> Float32:
-    """(n_parameters,) initial weights of another number: all of them, or in later phases those of new tasks alone."""
+    """(n_parameters,) initial weights of another number: all of them, or in later phases the own layers of what is
+    learnt, also of a task that comes back: only the first start has what it knew.
+    """
     drawn = policy.initial(config.seed, INITIAL_WEIGHTS, index)
     if stage.index == 0:
         return drawn
     theta = theta.copy()
     for task in stage.tasks:
-        for begin, end in policy.active(task, "own") if task not in stage.earlier else ():
+        for begin, end in policy.active(task, "own"):
             theta[begin:end] = drawn[begin:end]
     return theta
