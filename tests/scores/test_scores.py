@@ -15,6 +15,7 @@ from evergait.scores.metrics import Metrics
 from evergait.scores.scale import Scale, ScoreOptions, choose_scale, scale_of, shipped
 from evergait.scores.stats import MIN_SEEDS, detectable, interval, t_quantile
 from evergait.store.ledger import Ledger, Record
+from evergait.tasks import parse_stream
 
 
 def scored_ledger(task: str, returns: list[float], randoms: list[float]) -> Ledger:
@@ -100,6 +101,12 @@ def test_bad_references_are_refused_by_name(words: tuple[str, ...], message: str
     assert message in str(refusal.value)
 
 
+def test_a_reference_may_spell_its_task_in_any_way() -> None:
+    learnt = [task.name for task in parse_stream(["Hopper-v5@moon"])]
+    for word in ("Hopper-v5@moon=3", f"{learnt[0]}=3"):
+        assert ScoreOptions((word,)).references(learnt) == {learnt[0]: 3.0}
+
+
 def test_a_reference_below_random_is_refused() -> None:
     with pytest.raises(EvergaitError, match=r"score.reference: A is 3; it must be above the return of random"):
         scale_of([scored_ledger("A", [1.0], [4.0])], {"A": 3.0})
@@ -150,6 +157,17 @@ def test_forward_transfer() -> None:
     assert METRICS.forward_transfer(2) == pytest.approx(0.3 - 0.1)
     assert METRICS.forward_transfer(2, stage=0) == pytest.approx(0.0)
     assert METRICS.average_forward_transfer() == pytest.approx(0.15)
+
+
+def test_what_is_relearnt_counts_neither_as_kept_nor_as_transferred() -> None:
+    last = ledger(3, "A", {"A": [5, 9, 10], "B": [6, 4, 2], "C": [44, 40, 36]})
+    metrics = Metrics((*STAGES, last), METRICS.scale)
+    assert metrics.average_backward_transfer() == pytest.approx(((0.1 - 0.9) + (0.9 - 1.1)) / 2)
+    assert metrics.gem_backward_transfer() == pytest.approx(((0.1 - 0.8) + (0.9 - 1.1)) / 2)
+    assert metrics.maximum_forgetting() == pytest.approx(((0.8 - 0.1) + (1.1 - 0.9)) / 2)
+    assert metrics.average_forward_transfer() == METRICS.average_forward_transfer()
+    assert metrics.gem_forward_transfer() == METRICS.gem_forward_transfer()
+    assert metrics.later_interference() == METRICS.later_interference()
 
 
 def test_interference() -> None:

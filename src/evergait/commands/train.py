@@ -153,7 +153,7 @@ class Train:
         config.check()
         check_seconds(self.checkpoint_seconds)
         n_threads = check_threads(self.threads)
-        references = self.score.references(config.stream)
+        references = self.score.references([task.name for task in config.stream_tasks])
         already = (self.out / "run.json").exists() and Run.load(self.out, self.store)
         if already and already.config == config and already.is_done and not already.outdated:
             console.print(f"{self.out} is done; nothing to train.")

@@ -2,7 +2,8 @@
 
 Notation of the paper: R̂(T, k) is the mean return on task T at evaluation k, on a scale (`scale.py`: a score, the
 paper's R̂, or the return itself); stage t = 1..n trains task T_t. A run's ledgers come in the order of its stages.
-Every evaluation of a phase counts, also the one before its first generation. What is not defined is NaN.
+Every evaluation of a phase counts, also the one before its first generation. What is not defined is NaN. In a stream
+that comes back to a task, averages count its last stage for what is kept, and its first for what was transferred.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,7 +74,7 @@ class Metrics:
 
     def average_backward_transfer(self) -> float:
         """Avg BWT = mean over i < n of BWT(T_i ← T_n, last): last minus best, so below 0 even if nothing is lost."""
-        return _mean([self.backward_transfer(i) for i in range(self.n_stages - 1)])
+        return _mean([self.backward_transfer(i) for i in self._left()])
 
     def forward_transfer_curve(self, future: int, stage: int) -> Float64:
         """FWT(T_i → T_t, k) = R̂(T_i, k) − R̂(T_i | rand) at every evaluation k of stage t < i."""
@@ -86,7 +87,7 @@ class Metrics:
 
     def average_forward_transfer(self) -> float:
         """Avg FWT = mean over i ≥ 2 of FWT(T_i → T_{i−1}, last)."""
-        return _mean([self.forward_transfer(i) for i in range(1, self.n_stages)])
+        return _mean([self.forward_transfer(i) for i in self._new()])
 
     def interference(self, stage: int) -> float:
         """Int(T, ρ) = 1 − R̂*(T_ρ | T≤ρ); 0 is single-task performance, negative is facilitation."""
@@ -94,7 +95,17 @@ class Metrics:
 
     def later_interference(self) -> float:
         """Int averaged over the second and later positions; at the first there is nothing to interfere."""
-        return _mean([self.interference(stage) for stage in range(1, self.n_stages)])
+        return _mean([self.interference(stage) for stage in self._new()])
+
+    def _left(self) -> list[int]:
+        """Stages before the last whose task is not learnt again: what is relearnt tells nothing of keeping."""
+        tasks = [self.task(stage) for stage in range(self.n_stages)]
+        return [stage for stage, task in enumerate(tasks[:-1]) if task not in tasks[stage + 1 :]]
+
+    def _new(self) -> list[int]:
+        """Stages after the first whose task was not learnt before: what is known already has nothing to transfer."""
+        tasks = [self.task(stage) for stage in range(self.n_stages)]
+        return [stage for stage, task in enumerate(tasks) if stage and task not in tasks[:stage]]
 
     def average_performance(self) -> float:
         """Mean over all tasks that the run learnt of R̂ at the very end (Wołczyk et al. 2021, P(t))."""
@@ -106,17 +117,17 @@ class Metrics:
         Only stages l ≥ i count: before its own stage a task has nothing to forget.
         """
         matrix, last = self.matrix(), self.n_stages - 1
-        return _mean([float(matrix[i:last, i].max() - matrix[last, i]) for i in range(last)])
+        return _mean([float(matrix[i:last, i].max() - matrix[last, i]) for i in self._left()])
 
     def gem_backward_transfer(self) -> float:
         """1/(n−1) Σ_{i<n} R[n, i] − R[i, i]: last minus end of phase (Lopez-Paz & Ranzato 2017, eq. 3)."""
         matrix, last = self.matrix(), self.n_stages - 1
-        return _mean([float(matrix[last, i] - matrix[i, i]) for i in range(last)])
+        return _mean([float(matrix[last, i] - matrix[i, i]) for i in self._left()])
 
     def gem_forward_transfer(self) -> float:
         """1/(n−1) Σ_{i>1} R[i−1, i] − b_i, b_i of random policies (Lopez-Paz & Ranzato 2017, eq. 4)."""
         matrix = self.matrix()
-        return _mean([float(matrix[i - 1, i]) - self.random(self.task(i)) for i in range(1, self.n_stages)])
+        return _mean([float(matrix[i - 1, i]) - self.random(self.task(i)) for i in self._new()])
 
     def continual_world_forward_transfer(self, baselines: Mapping[str, Ledger]) -> float:
         """Mean over tasks of (AUC − AUC_b)/(1 − AUC_b), AUC the mean R̂ over a task's own stage, clipped to [0, 1].

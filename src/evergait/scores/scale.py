@@ -18,7 +18,7 @@ from evergait.core.arrays import Float64
 from evergait.core.data import is_finite
 from evergait.core.errors import EvergaitError, nearest
 from evergait.store.ledger import Ledger, mean_of
-from evergait.tasks.base import short
+from evergait.tasks.base import parse_task, short
 
 Source = tuple[str, Mapping[str, float]]
 """Where R* comes from, in words, and its value on each task."""
@@ -119,11 +119,12 @@ class ScoreOptions:
         for word in self.reference:
             task, equals, text = word.rpartition("=")
             try:
-                found[task] = float(text)
+                value = float(text)
             except ValueError:
-                equals = ""
-            if not equals or not task or not math.isfinite(found[task]):
+                value = math.nan
+            if not equals or not task or not math.isfinite(value):
                 raise EvergaitError(f"score.reference: is {word!r}; it must be TASK=RETURN, such as Pendulum-v1=-150")
+            found[parse_task(task).name] = value
         if learnt:
             _check(found, learnt, learnt, {})
         return found

@@ -39,7 +39,7 @@ class Results:
     def of_run(path: str | Path, store: str | Path | None = None) -> "Results":
         """A single run as a study of one entry."""
         run = Run.load(path, store)
-        entry = Entry(run.config.method.name, order_name(run.config.stream), run.config.seed, run)
+        entry = Entry(run.config.method.name, run.order, run.config.seed, run)
         return Results(f"Run {Path(path).name}", Path(path), (entry,) if run.phases else ())
 
     @cached_property

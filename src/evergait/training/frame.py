@@ -88,7 +88,7 @@ def _add_ledger(columns: dict[str, list[Any]], ledger: Ledger) -> None:
 
 
 def order_name(stream: Sequence[str]) -> str:
-    """The paper's way to write a stream.
+    """The paper's way to write a stream of task names; a config may spell its tasks in other ways.
 
     >>> order_name(["Hopper-v5", "Swimmer-v5"])
     'Hopper > Swimmer'

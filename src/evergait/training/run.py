@@ -84,6 +84,11 @@ class Run:
         return Run(path, read_config(path / "config.toml"), done)
 
     @property
+    def order(self) -> str:
+        """The stream as tables write it, however its config spells the tasks."""
+        return order_name([task.name for task in self.config.stream_tasks])
+
+    @property
     def is_done(self) -> bool:
         """Whether every phase of the stream has been trained."""
         return len(self.phases) == len(self.config.stages())
@@ -124,7 +129,7 @@ class Run:
 
     def frame(self) -> Frame:
         """Every evaluation episode as a row: `pandas.DataFrame(run.frame())`."""
-        return make_frame([(self.config.method.name, order_name(self.config.stream), self.config.seed, self.ledgers)])
+        return make_frame([(self.config.method.name, self.order, self.config.seed, self.ledgers)])
 
     @cached_property
     def outdated(self) -> tuple[str, ...]:
