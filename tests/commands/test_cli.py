@@ -1,5 +1,7 @@
 """The command line as a user meets it: results, exit codes, and no traceback for a mistake of theirs."""
 
+import errno
+import io
 import json
 import os
 import shlex
@@ -111,6 +113,13 @@ def test_verify_agrees_to_the_last_bit(trained: Path, capsys: pytest.CaptureFixt
     assert len(verified["rows"]) == 4
 
 
+def test_a_table_is_exported_of_phases_that_lie_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = tmp_path / "store"
+    train(tiny_config(generations=1), tmp_path / "run", store=store, threads=1)
+    printed(capsys, "export", tmp_path / "run", "--store", store, "--csv", tmp_path / "all.csv")
+    assert (tmp_path / "all.csv").read_text().startswith("condition,order,seed")
+
+
 def test_export_is_read_without_evergait(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policy = tmp_path / "policy.safetensors"
     printed(capsys, "export", trained, "--output", policy)
@@ -195,6 +204,7 @@ BAD = [
     (["train"], "--out"),
     (["show", "OUT"], "is not a run's folder"),
     (["eval", "OUT"], "is not a run's folder"),
+    (["eval", "OUT", "--episode-seed", "-1"], "episode_seed: is -1; it must be at least 0"),
     (["verify", "OUT"], "is not the folder of a run or a study"),
     (["export", "OUT"], "is not a run's folder"),
     (["study", "run", "papre", "--out", "OUT"], "did you mean 'paper'"),
@@ -230,6 +240,25 @@ def test_no_traceback_reaches_the_user(tmp_path: Path) -> None:
     done = evergait("train", "--out", tmp_path / "out", "--sigma", "-1")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "evergait: sigma: is -1.0; it must be above 0\n"
+
+
+class Breaks:
+    """A command that meets a broken pipe."""
+
+    def run(self) -> int:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+def test_a_broken_pipe_is_no_success_while_somebody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "w") as stdout:
+        monkeypatch.setattr("evergait.cli.parse", lambda arguments: Breaks())
+        monkeypatch.setattr("sys.stdout", stdout)
+        monkeypatch.setattr("sys.stderr", told := io.StringIO())
+        assert main(["show"]) == 2
+        assert "has gone: Broken pipe" in told.getvalue()
+        os.close(reader)  # as `head` does
+        assert main(["show"]) == 0
 
 
 def test_an_unfinished_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

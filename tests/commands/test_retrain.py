@@ -6,10 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small import tiny_config
 
+from evergait import train
 from evergait.cli import main
+from evergait.config import Evaluation
 from evergait.core.data import to_toml
 from evergait.core.files import read_json, read_toml, sha256, write_json
+from evergait.methods import Naive
 from evergait.store.phases import identity_hash
 from evergait.training.run import Run
 
@@ -74,3 +78,13 @@ def test_a_published_phase_is_reproduced_or_differs_by_name(
     assert row["trained with"] == ["policy 1, now 2"]
     assert main(["reproduce", "00000000", "--results", str(tmp_path / "results")]) == 2
     assert main(["reproduce", "..", "--results", str(tmp_path / "results")]) == 2
+
+
+def test_the_last_evaluation_of_a_phase_is_compared_with_its_tensors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = Evaluation(every_steps=400, episodes=1, random_policies=1)
+    train(tiny_config(stream=("Reacher-v5",), steps=400, pairs=2, method=Naive(), evaluation=every), tmp_path / "run")
+    code, said = retrained(capsys, "verify", tmp_path / "run", "--train", "--generations", 1, "--json")
+    assert code == 0
+    assert said["rows"][0]["tensors"] >= 2

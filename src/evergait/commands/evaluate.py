@@ -48,6 +48,7 @@ class Eval:
     def run(self) -> int:
         """Evaluate and print."""
         within(self.episodes, 1, 2**16, "episodes")
+        within(self.episode_seed or 0, 0, 2**64 - 1, "episode_seed")
         run = select_run(self.folder, self.which)
         require(0 <= self.stage <= len(run.phases), "stage", self.stage, f"from 0 to {len(run.phases)}")
         state = run.state(self.stage - 1)

@@ -46,7 +46,7 @@ class Export:
 
     def write_table(self) -> int:
         """Write the evaluations."""
-        results = load_results(self.folder)
+        results = load_results(self.folder, self.which.store)
         frame = replace(results, entries=tuple(self.which.entries(results))).frame()
         for name, path, write in (("csv", self.csv, frame.write_csv), ("parquet", self.parquet, frame.write_parquet)):
             if path is None:

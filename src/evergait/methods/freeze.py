@@ -8,9 +8,9 @@ from evergait.methods.base import Batch, Memory, Method, Stage
 
 @dataclass(frozen=True)
 class Freeze(Method, name="freeze"):
-    """Changes only a task's own layers after the first task: nothing is forgotten, and little can be learnt.
+    """Changes only a task's own layers after the first task: nothing is forgotten.
 
-    The floor for plasticity: progressive networks (Rusu et al. 2016, arXiv:1606.04671) without their new columns.
+    Progressive networks (Rusu et al. 2016, arXiv:1606.04671) without their new columns.
     Candidates are still perturbed everywhere; of the gradient Σ u ε only the part of the task's input layer, and of
     its own head if there is one, is followed.
     """

@@ -54,7 +54,7 @@ class _Until(Observer):
     def evaluated(self, at: Position, record: Record) -> None:
         """Enough?"""
         self.at = at.generation
-        if 0 < self.n_generations <= at.generation < at.length:
+        if 0 < self.n_generations <= at.generation and at.used < at.length:
             raise _EnoughError
 
 

@@ -58,7 +58,6 @@ def card(run: Run, name: str) -> str:
     ]
     head = {
         "library_name": "evergait",
-        "license": "apache-2.0",
         "pipeline_tag": "reinforcement-learning",
         "tags": ["evolution-strategies", "continual-learning", "mujoco", *returns],
         "model-index": [{"name": alias, "results": results}],
