@@ -197,6 +197,19 @@ def test_of_several_parts_the_least_decides() -> None:
     assert claims[1].estimate == pytest.approx(0.0)
 
 
+def test_a_claim_rests_on_the_seeds_that_all_its_parts_have() -> None:
+    many, others = values([[0.5], [0.51], [0.52], [-9.0]]), values([[0.6], [0.61], [0.62]])
+    claim = Claim(6, "", "", (many, others), at_least(0.05))
+    assert (claim.n_seeds, claim.verdict, claim.n_against, claim.n_opposite) == (3, "holds", 0, 0)
+    assert claim.by_seed == pytest.approx([0.5, 0.51, 0.52])
+
+
+def test_single_seeds_may_say_the_opposite_of_the_verdict() -> None:
+    none = Claim(3, "", "", (values([[0.001], [-0.001], [0.0]]),), at_least(0.05))
+    assert (none.verdict, none.n_opposite) == ("does not hold", 1)
+    assert Claim(3, "", "", (values([[5.0], [-5.0], [0.1]]),), at_least(0.05)).n_opposite is None
+
+
 def test_a_seed_alone_may_speak_against_what_all_of_them_say() -> None:
     mixed = values([[0.5, 0.5], [0.6, 0.4], [0.5, -0.7], [0.6, 0.5]])
     assert Claim(2, "", "", (mixed,), at_least(0.1)).n_against == 1  # by the mean over its orders

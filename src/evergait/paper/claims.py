@@ -24,6 +24,8 @@ Verdict = Literal["holds", "does not hold", "undecided", "not measured"]
 class Rule:
     """When a claim holds."""
 
+    effect: float
+    """What counts, or how far from zero is still near."""
     decide: Callable[[float, float, float], Verdict]
     """Estimate and the ends of its interval → verdict."""
     agrees: Callable[[float], bool]
@@ -44,13 +46,13 @@ def at_least(effect: float) -> Rule:
             return "holds"
         return "does not hold" if high < effect else "undecided"
 
-    return Rule(decide, lambda value: value > 0)
+    return Rule(effect, decide, lambda value: value > 0)
 
 
 def at_most(effect: float) -> Rule:
     """The mirror image, for negative effects."""
     mirrored = at_least(-effect).decide
-    return Rule(lambda estimate, low, high: mirrored(-estimate, -high, -low), lambda value: value < 0)
+    return Rule(effect, lambda estimate, low, high: mirrored(-estimate, -high, -low), lambda value: value < 0)
 
 
 def within(bound: float) -> Rule:
@@ -61,7 +63,7 @@ def within(bound: float) -> Rule:
             return "holds"
         return "does not hold" if low > bound or high < -bound else "undecided"
 
-    return Rule(decide, lambda value: abs(value) <= bound)
+    return Rule(bound, decide, lambda value: abs(value) <= bound)
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,12 @@ class Claim:
     statistic: str
     """What is measured, in words."""
     parts: tuple[Values, ...]
-    """What decides; of several, the least does. Empty if the study lacks the conditions."""
+    """What decides, all on the same seeds; of several, the least does. Empty if the study lacks the conditions."""
     rule: Rule
+
+    def __post_init__(self) -> None:
+        """A claim rests on the seeds that all of its parts have."""
+        object.__setattr__(self, "parts", _on_common_seeds(self.parts))
 
     @property
     def is_measured(self) -> bool:
@@ -99,9 +105,14 @@ class Claim:
         return max((effect for part in self.parts if (effect := part.detectable) is not None), default=None)
 
     @property
+    def by_seed(self) -> list[float]:
+        """What each seed says alone."""
+        return np.min([part.by_seed for part in self.parts], axis=0).tolist() if self.parts else []
+
+    @property
     def n_seeds(self) -> int:
         """Seeds that it rests on."""
-        return min((len(part.seeds) for part in self.parts), default=0)
+        return len(self.by_seed)
 
     @property
     def verdict(self) -> Verdict:
@@ -115,9 +126,18 @@ class Claim:
     @property
     def n_against(self) -> int:
         """Seeds that, each taken alone, would speak against the claim."""
-        by_seed = [dict(zip(part.seeds, part.by_seed.tolist(), strict=True)) for part in self.parts]
-        seeds = [seed for seed in (by_seed[0] if by_seed else ()) if all(seed in part for part in by_seed)]
-        return sum(not self.rule.agrees(min(part[seed] for part in by_seed)) for seed in seeds)
+        return sum(not self.rule.agrees(value) for value in self.by_seed)
+
+    @property
+    def n_opposite(self) -> int | None:
+        """Seeds that, each taken alone, would have said the opposite of the verdict; none where it is undecided."""
+        return {"holds": self.n_against, "does not hold": self.n_seeds - self.n_against}.get(self.verdict)
+
+
+def _on_common_seeds(parts: tuple[Values, ...]) -> tuple[Values, ...]:
+    seeds = tuple(seed for seed in (parts[0].seeds if parts else ()) if all(seed in part.seeds for part in parts))
+    found = tuple(Values(seeds, part.orders, part.at(seeds, part.orders)) for part in parts)
+    return found if seeds else ()
 
 
 def study_claims(analysis: Analysis) -> list[Claim]:
