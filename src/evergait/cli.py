@@ -4,6 +4,7 @@ A command's module is imported when the command is used; `evergait --help` impor
 """
 
 import importlib
+import select
 import sys
 from typing import Any
 
@@ -103,15 +104,26 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:  # where nothing was at stake
         sys.stderr.write("evergait: interrupted\n")
         return 130
-    except BrokenPipeError:  # `evergait show | head`
-        sys.stderr.close()
-        return 0
     except OSError as error:
-        return _complain(
-            f"{error.filename if isinstance(error.filename, str) else 'a file'}: {error.strerror or error}"
-        )
+        is_pipe = isinstance(error, BrokenPipeError)
+        if is_pipe and _nobody_reads():  # `evergait show | head`
+            sys.stderr.close()
+            return 0
+        unnamed = "a process that was to be told something has gone" if is_pipe else "a file"
+        where = error.filename if isinstance(error.filename, str) else unnamed
+        return _complain(f"{where}: {error.strerror or error}")
     except MemoryError:
         return _complain("there is not enough memory for this")
+
+
+def _nobody_reads() -> bool:
+    """Whether the reader of standard output has gone; a flush would tell only if something were held back."""
+    try:
+        output = select.poll()
+        output.register(sys.stdout, 0)
+        return any(event & (select.POLLERR | select.POLLHUP) for _, event in output.poll(0))
+    except (OSError, TypeError, ValueError):  # it is closed, or no file at all
+        return False
 
 
 def _complain(message: object) -> int:

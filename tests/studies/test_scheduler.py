@@ -275,6 +275,31 @@ def test_a_process_that_dies_fails_its_phase_and_is_replaced(tiny: Path, tmp_pat
         pool.close()
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_process_that_dies_while_idle_is_replaced_and_fails_nothing(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_known: bool
+) -> None:
+    """Whether its death is known when the next phase is handed out, or noticed by the pipe alone."""
+    first, second, *_ = (n for n in Tree.build(study_cells(read_study(tiny))).nodes.values() if not n.phase.parent)
+    pool, watcher = Pool(Care(tmp_path), 1, 1, Local()), Counting(tmp_path)
+    (tmp_path / "phases").mkdir()
+    try:
+        for node in (first, second):
+            watcher.started(node)
+            pool.start(node)
+            (ended,) = pool.wait(watcher)
+            assert not ended.reason
+            ((process, _),) = pool._idle
+            process.kill()
+            process.join()
+            if not is_known:
+                monkeypatch.setattr(process, "is_alive", lambda: True)
+    finally:
+        monkeypatch.undo()
+        pool.close()
+    assert all(PhaseFolder(tmp_path / "phases" / node.name).is_done() for node in (first, second))
+
+
 def test_verify_plays_every_phase_of_a_study_once(trained_study: Results, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", str(trained_study.path), "--json"]) == 0
     verified = json.loads(capsys.readouterr().out)

@@ -45,10 +45,21 @@ class Pool:
         return len(self._busy) < self.n_jobs
 
     def start(self, node: Node) -> None:
-        """Hand a phase to an idle process, or to a new one."""
-        process, connection = self._idle.pop() if self._idle else self._spawn()
+        """Hand a phase to an idle process, or to a new one; those that died while they were idle are forgotten."""
+        order = to_data(node.config), node.phase.stage.index, node.label
+        while self._idle:
+            process, connection = self._idle.pop()
+            with contextlib.suppress(OSError):  # it died just now
+                if process.is_alive():
+                    connection.send(order)
+                    self._busy[connection] = process, node
+                    return
+            connection.close()  # ends it, should it live after all
+            process.join()
+        process, connection = self._spawn()
         self._busy[connection] = process, node
-        connection.send((to_data(node.config), node.phase.stage.index, node.label))
+        with contextlib.suppress(ConnectionError):  # if it has died already, `wait` hears of it and the phase fails
+            connection.send(order)
 
     def _spawn(self) -> tuple[BaseProcess, Connection]:
         context = multiprocessing.get_context("spawn")
