@@ -1,7 +1,9 @@
 """Tuning: strict spaces, resumable journals, and a config as its result."""
 
 import builtins
+import contextlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +108,73 @@ def test_a_hopeless_trial_is_pruned_and_trains_less(tiny: Path, tmp_path: Path) 
 
     assert [n_trained(rate) for rate in USUAL] == [24] * 4
     assert n_trained(HOPELESS) < 12
+
+
+BUDGETS = """
+[search]
+condition = "replay"
+order = "InvertedDoublePendulum-v5 > InvertedPendulum-v5"
+trials = 6
+[search.space]
+method.budget = { low = 2, high = 6 }
+"""
+
+
+def test_points_that_are_refused_are_kept_with_their_reason_and_the_search_goes_on(tiny: Path, tmp_path: Path) -> None:
+    """Both ends are even, as a budget must be; what is between them need not be."""
+    pytest.importorskip("optuna")
+    tiny.write_text(tiny.read_text() + BUDGETS)
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    tune(tiny, whole, threads=1)
+    trials = read_json(whole / "trials.json")["trials"]
+    odd = [trial for trial in trials if trial["params"]["method.budget"] % 2]
+    assert 0 < len(odd) < len(trials) == 6
+    for trial in odd:
+        assert (trial["state"], trial["score"], trial["values"]) == ("undefined", None, {})
+        assert f"method.budget: is {trial['params']['method.budget']}; it must be an even number" in trial["reason"]
+    assert all(trial["state"] == "complete" and "reason" not in trial for trial in trials if trial not in odd)
+    for n_trials in range(1, 7):
+        with contextlib.suppress(EvergaitError):  # the first ones may all have been odd
+            tune(tiny, out, trials=n_trials, threads=1)
+    assert tree(out) == tree(whole), "stopping has changed the search"
+
+
+WILD = """
+[search]
+condition = "naive"
+trials = 2
+[search.space]
+optimizer.learning_rate = { choices = [1e38, 0.05] }
+"""
+
+
+def test_a_training_that_leaves_the_numbers_ends_its_trial_alone(tiny: Path, tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    tiny.write_text(tiny.read_text().replace("pairs = 3", 'pairs = 3\nshaping = "z-score"') + WILD)
+    search, out = read_search(read_study(tiny)), tmp_path / "out"
+    first = [{"optimizer.learning_rate": rate} for rate in (1e38, 0.05)]
+    with pytest.raises(EvergaitError, match=r"no trial had a finite score.*1 of 1 failed; the first: .*θ left the fin"):
+        tune_search(replace(search, n_trials=1), out, 1, first)
+    best, _, _ = tune_search(search, out, 1, first)
+    assert best.optimizer.learning_rate == 0.05
+    wild, usual = read_json(out / "trials.json")["trials"]
+    assert (wild["state"], usual["state"]) == ("undefined", "complete")
+    assert "θ left the finite numbers" in wild["reason"]
+    assert tune_search(search, out, 1, first)[0] == best, "found again"
+
+
+def test_a_damaged_phase_of_a_trial_is_no_failed_trial(tiny: Path, tmp_path: Path) -> None:
+    """It can be mended: the search ends with its name and keeps what it had."""
+    pytest.importorskip("optuna")
+    tiny.write_text(tiny.read_text() + RATES)
+    out = tmp_path / "out"
+    tune(tiny, out, trials=1, threads=1)
+    before = (out / "trials.json").read_bytes()
+    for ledger in out.glob("phases/*/ledger.jsonl"):
+        ledger.write_bytes(ledger.read_bytes() + b"{}\n")
+    with pytest.raises(EvergaitError, match=r"ledger.jsonl: does not match its digest"):
+        tune(tiny, out, trials=2, threads=1)
+    assert (out / "trials.json").read_bytes() == before
 
 
 def test_without_optuna_the_error_says_what_to_install(

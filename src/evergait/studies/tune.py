@@ -6,10 +6,13 @@
 
 Optuna keeps nothing on disk. Its proposals follow from the seed and the trials before, so that going on means to
 propose again what was proposed before, and to find the answers in the store: a kill at any moment changes nothing.
+A point that cannot be trained, or not to its end, is a trial without a score that keeps its reason; the search goes on.
 """
 
+import contextlib
+import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +33,8 @@ from evergait.training.evaluate import Evaluator
 from evergait.training.observer import Observer, Position
 from evergait.training.phases import Phase, PhaseTrainer, plan_phases
 from evergait.workers import LocalWorkers, Workers
+
+log = logging.getLogger("evergait")
 
 
 def import_optuna() -> Any:
@@ -128,13 +133,23 @@ def tune_search(
                         trials.append(ended)
                         write_json(out / "trials.json", {"search": described, "trials": trials})
                         _write_best(trials, search, out)
+                        if "reason" in ended:
+                            log.warning("trial %d has no score: %s", number, ended["reason"])
         finally:
             workers.close()
         _write_best(trials, search, out)
     best = _best(trials)
     if best is None:
-        raise EvergaitError("tune: no trial had a finite score; nothing can be chosen")
+        raise EvergaitError(f"tune: no trial had a finite score; nothing can be chosen{_why(trials, out)}")
     return search.config_with(best["params"]), float(best["score"]), scale
+
+
+def _why(trials: Sequence[Mapping[str, Any]], out: Path) -> str:
+    """End of an error message: why trials failed, by the first of them that knows."""
+    reasons = [str(trial["reason"]) for trial in trials if "reason" in trial]
+    if not reasons:
+        return ""
+    return f" ({len(reasons)} of {len(trials)} failed; the first: {reasons[0]}; all reasons: {out / 'trials.json'})"
 
 
 def _open_folder(out: Path) -> None:
@@ -193,19 +208,22 @@ def _run_trial(
     params = {d.field: _suggest(trial, d) for d in search.dimensions}
     if before is not None and before.get("params") != params:
         raise EvergaitError(f"{path}: trial {trial.number} is not what was proposed; it was damaged or edited")
-    config = search.config_with(params)
-    config.check()
-    report = _Report(optuna, trial, config, scale)
+    values: dict[int, float] = {}
     ended: dict[str, Any] = {"params": params, "state": "pruned", "score": None}
     try:
-        if before is None or before.get("state") != "pruned":
-            value = _train(config, PhaseStore.inside(out), workers, report)
-            ended |= {"state": "complete", "score": value} if math.isfinite(value) else {"state": "undefined"}
+        if before is not None and (before.get("state") == "pruned" or "reason" in before):
+            ended |= _report_again(trial, values, before, path)
         else:
-            _report_again(report, before, path)
+            config = _config_at(search, params)
+            value = _train(config, PhaseStore.inside(out), workers, _Report(optuna, trial, config, scale, values))
+            ended |= {"state": "complete", "score": value} if math.isfinite(value) else {"state": "undefined"}
     except optuna.TrialPruned:
         pass
-    ended["values"] = {str(step): value for step, value in report.values.items()}
+    except _FailedError as error:
+        if before is not None:  # it did not fail before: something else is wrong, and it can be mended
+            raise
+        ended |= {"state": "undefined", "reason": str(error)}
+    ended["values"] = {str(step): value for step, value in values.items()}
     if before is not None and before != ended:
         raise EvergaitError(f"{path}: trial {trial.number} is not what its phases say; it was damaged or edited")
     if ended["state"] == "complete":
@@ -216,25 +234,50 @@ def _run_trial(
     return ended
 
 
+class _FailedError(EvergaitError):
+    """The fault of one point, which ends its trial but not the search."""
+
+
+@contextlib.contextmanager
+def _faults_of_the_point() -> Iterator[None]:
+    try:
+        yield
+    except EvergaitError as error:
+        raise _FailedError(str(error)) from error
+
+
+def _config_at(search: Search, params: Mapping[str, Any]) -> Config:
+    """Between ends that are all right, a point may still be wrong: an odd number, or two fields that do not fit."""
+    with _faults_of_the_point():
+        config = search.config_with(params)
+        config.check()
+    return config
+
+
 def _train(config: Config, store: PhaseStore, workers: Workers, report: _Report) -> float:
     """The score of a config, from phases that the store has or gets."""
     trainer = PhaseTrainer(config, store, workers, (report,))
     folder = None
     for phase in plan_phases(config):
         report.found(phase, store.folder(phase.name))
-        folder = trainer.ensure(phase)
+        with _faults_of_the_point():
+            folder = trainer.ensure(phase)
     assert folder  # noqa: S101 - a stream has a phase
     return score(report.scale, config, folder.ledger().records[-1])
 
 
-def _report_again(report: _Report, before: Mapping[str, Any], path: Path) -> None:
-    """What a pruned trial had reported: its last phase has no end that could be asked."""
-    values = before.get("values")
-    right = isinstance(values, dict) and all(isinstance(value, float) for value in values.values())
-    require(right, f"{path}: values", values, "a table of numbers; it was damaged or edited")
-    for step, value in dict(values or {}).items():
-        report.values[int(step)] = value
-        report.trial.report(value, int(step))
+def _report_again(trial: Any, values: dict[int, float], before: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """What a pruned or failed trial had reported, and why it failed: its last phase has no end that could be asked."""
+    stored = before.get("values")
+    right = isinstance(stored, dict) and all(isinstance(value, float) for value in stored.values())
+    require(right, f"{path}: values", stored, "a table of numbers; it was damaged or edited")
+    for step, value in dict(stored or {}).items():
+        values[int(step)] = value
+        trial.report(value, int(step))
+    if "reason" not in before:
+        return {}
+    require(isinstance(before["reason"], str), f"{path}: reason", before["reason"], "a text; it was damaged or edited")
+    return {"state": "undefined", "reason": before["reason"]}
 
 
 def _best(trials: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
