@@ -21,6 +21,7 @@ from evergait.live.server import Server
 from evergait.live.trainings import find_trainings
 from evergait.store.pack import unpack
 from evergait.store.phases import PhaseFolder, PhaseStore
+from evergait.studies.progress import study_status
 from report.test_browser import until
 
 
@@ -115,6 +116,30 @@ def test_states_without_touching_anything(tmp_path: Path, folder: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in study.rglob("*") if path.name != swimmer} == {
         path: time for path, time in before.items() if path.name != swimmer
     }
+
+
+def test_a_killed_study_is_stopped_for_the_page_as_for_study_status(tmp_path: Path, folder: Path) -> None:
+    """A kill leaves running.json behind, and a lock that nobody holds."""
+    study = tmp_path / "study"
+    shutil.copytree(folder, study)
+    name = find_trainings(study)[0].cells[0].phases[1]
+    shutil.rmtree(study / "phases" / name)
+    (study / "phases" / name).mkdir()
+    PhaseFolder(study / "phases" / name).write_progress({"generation": 96, "generations": 480, "status": "training"})
+    write_json(study / "running.json", {name: {"at": "100 of 480 generations", "seconds_left": 60.0}})
+
+    def seen() -> tuple[tuple[str, str], tuple[str, str]]:
+        page = Answers(study).everything()["trainings"][0]["phases"][name]
+        status = next(status for status in study_status(study) if name in status.cell.phases)
+        return (page["state"], page["detail"]), (status.state, status.detail)
+
+    with (study / "phases" / name / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert seen() == (("running", "100 of 480 generations"), ("running", "100 of 480 generations, 1 min left"))
+    assert seen() == (
+        ("stopped", "96 of 480 generations at the last checkpoint"),
+        ("stopped", "at generation 96 of 480"),
+    )
 
 
 def test_a_line_that_is_being_written_is_left_for_later(tmp_path: Path, folder: Path) -> None:

@@ -14,7 +14,7 @@ from evergait.core.errors import EvergaitError
 from evergait.core.files import read_json
 from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.studies.folder import StoredCell, is_study, read_cells
-from evergait.studies.progress import RUNNING
+from evergait.studies.progress import GROWING, RUNNING, phase_standing
 from evergait.studies.results import order_name
 from evergait.studies.scheduler import FAILURES
 
@@ -85,16 +85,11 @@ def _run(folder: Path) -> Training:
     if not isinstance(names, list) or not isinstance(store, str):
         raise EvergaitError(f"{folder / 'run.json'}: must have a list `phases` and a text `store`")
     config = read_config(folder / "config.toml")
-    order, phases = order_name(config.stream), tuple(map(str, names))
+    order, phases = order_name([task.name for task in config.stream_tasks]), tuple(map(str, names))
     cell = StoredCell(config.method.name, order, config.seed, to_data(config), phases)
     if store != "phases":  # a page for a whole folder of trainings asks nobody whether it may look elsewhere
         raise EvergaitError(f"{folder / 'run.json'}: its phases are in {store!r}, outside its folder")
     return Training(folder, folder.name, (cell,), PhaseStore.inside(folder))
-
-
-FRESH_SECONDS = 90.0
-"""A phase whose files changed so lately is being trained somewhere; checkpoints are made every 30 seconds."""
-LOCKS = Path("/proc/locks")
 
 
 @dataclass
@@ -107,34 +102,32 @@ class Watch:
 
     def look(self) -> dict[str, dict[str, Any]]:
         """Name → state of the phases that have changed since the last look."""
-        held, changed = held_locks(), {}
+        changed: dict[str, dict[str, Any]] = {}
         failures, running = (_optional(self.training.path / name) for name in (FAILURES, RUNNING))
         for name in dict.fromkeys(name for cell in self.training.cells for name in cell.phases):
             before = self.phases.get(name)
             if before and before["state"] == "done":
                 continue
             try:
-                now = self._state(self.training.store.folder(name), held, failures, running)
+                now = self._state(self.training.store.folder(name), failures, running)
             except (EvergaitError, OSError) as error:
                 now = {"state": "failed", "detail": str(error), "done": 0.0, "version": "0"}
             if now != before:
                 self.phases[name] = changed[name] = now
         return changed
 
-    def _state(self, phase: PhaseFolder, held: set[int], failures: Any, running: Any) -> dict[str, Any]:
-        if phase.is_done():
+    def _state(self, phase: PhaseFolder, failures: dict[str, Any], running: dict[str, Any]) -> dict[str, Any]:
+        standing = phase_standing(phase, failures)
+        if standing == "done":
             return {"state": "done", "detail": "", "done": 1.0, "version": "done"}
-        version, age = _files(phase.path)
-        progress = phase.progress() if (phase.path / "progress.json").exists() else {}
-        done, detail = _share(progress)
-        pace = running.get(phase.name) if isinstance(running, dict) else None
-        if _inode(phase.path / "lock") in held or (not LOCKS.exists() and age < FRESH_SECONDS) or pace is not None:
-            return {**self._pace(phase.name, pace, done, detail), "state": "running", "version": version}
-        if isinstance(failures, dict) and phase.name in failures:
-            return {"state": "failed", "detail": str(failures[phase.name]), "done": done, "version": version}
-        if not progress and version == "0":
-            return {"state": "queued", "detail": "", "done": 0.0, "version": version}
-        state = "running" if age < FRESH_SECONDS else "stopped"
+        version = _version(phase.path)
+        done, detail = _share(phase.progress() if (phase.path / "progress.json").exists() else {})
+        if standing == "running":
+            pace = self._pace(phase.name, running.get(phase.name), done, detail)
+            return {**pace, "state": "running", "version": version}
+        if standing == "failed":
+            detail = str(failures[phase.name])
+        state = "queued" if standing == "missing" else standing
         return {"state": state, "detail": detail, "done": done, "version": version}
 
     def _pace(self, name: str, pace: Any, done: float, detail: str) -> dict[str, Any]:
@@ -150,30 +143,14 @@ class Watch:
         return {**found, "rate": rate, "left": left if isinstance(left, int | float) else None}
 
 
-def held_locks() -> set[int]:
-    """Inodes of the files that somebody holds a lock on."""
-    with contextlib.suppress(OSError):
-        lines = [line.split() for line in LOCKS.read_text().splitlines()]
-        return {int(part[5].rpartition(":")[2]) for part in lines if len(part) > 5 and part[1] == "FLOCK"}
-    return set()
-
-
-def _inode(path: Path) -> int:
-    try:
-        return path.stat(follow_symlinks=False).st_ino
-    except OSError:
-        return -1
-
-
-def _files(folder: Path) -> tuple[str, float]:
-    """What changes when a phase has something new, and the seconds since that happened."""
-    newest, sizes = 0.0, []
-    for name in ("ledger.jsonl", "checkpoint.safetensors", "progress.json"):
+def _version(folder: Path) -> str:
+    """What changes when a phase has something new."""
+    sizes = []
+    for name in GROWING:
         with contextlib.suppress(OSError):
             found = (folder / name).stat(follow_symlinks=False)
-            newest = max(newest, found.st_mtime)
             sizes.append(f"{found.st_size}.{found.st_mtime_ns}")
-    return "-".join(sizes) or "0", time.time() - newest
+    return "-".join(sizes) or "0"
 
 
 def _share(progress: dict[str, Any]) -> tuple[float, str]:
@@ -185,7 +162,7 @@ def _share(progress: dict[str, Any]) -> tuple[float, str]:
     return min(used / total, 1.0), f"{used:,} of {total:,} {'steps' if steps else 'generations'} at the last checkpoint"
 
 
-def _optional(path: Path) -> Any:
+def _optional(path: Path) -> dict[str, Any]:
     """A file that may be there, and may go away at any moment."""
     try:
         return read_json(path) if path.exists() else {}

@@ -3,6 +3,7 @@
 import contextlib
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TextIO
@@ -19,6 +20,11 @@ from evergait.studies.scheduler import FAILURES, Watcher
 from evergait.training.progress import duration
 
 RUNNING = "running.json"
+GROWING = ("ledger.jsonl", "checkpoint.safetensors", "progress.json")
+"""Files of a phase that change while it is trained."""
+FRESH_SECONDS = 90.0
+"""A copy without locks, whose files changed so lately, is of a phase that is being trained elsewhere; checkpoints are
+made every 30 seconds."""
 SECONDS_BETWEEN_LINES = 30.0
 SECONDS_BETWEEN_FILES = 2.0
 
@@ -151,6 +157,30 @@ class Progress(Watcher):
 Standing = Literal["done", "running", "failed", "stopped", "missing"]
 
 
+def phase_standing(folder: PhaseFolder, failures: Mapping[str, Any]) -> Standing:
+    """What a phase is, for all who show it."""
+    is_running = _is_running(folder.path)  # first: one that ends while we look is done, and never stopped
+    if folder.is_done():
+        return "done"
+    if is_running:
+        return "running"
+    if folder.name in failures:
+        return "failed"
+    return "stopped" if (folder.path / "progress.json").exists() else "missing"
+
+
+def _is_running(path: Path) -> bool:
+    """Whether a process trains the phase: its lock dies with that process, while a killed one leaves running.json."""
+    lock = path / "lock"
+    if lock.exists():
+        return is_locked(lock)
+    newest = 0.0
+    for name in GROWING:
+        with contextlib.suppress(OSError):
+            newest = max(newest, (path / name).stat(follow_symlinks=False).st_mtime)
+    return time.time() - newest < FRESH_SECONDS
+
+
 @dataclass(frozen=True)
 class CellStatus:
     """How far one cell is."""
@@ -185,17 +215,16 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _phase_state(folder: PhaseFolder, failures: dict[str, Any], running: dict[str, Any]) -> tuple[Standing, str]:
-    if folder.is_done():
-        return "done", ""
-    if is_locked(folder.path / "lock"):
-        return "running", _time_left(running.get(folder.name))
-    if folder.name in failures:
-        return "failed", str(failures[folder.name])
-    if (folder.path / "progress.json").exists():
+    standing, detail = phase_standing(folder, failures), ""
+    if standing == "running":
+        detail = _time_left(running.get(folder.name))
+    elif standing == "failed":
+        detail = str(failures[folder.name])
+    elif standing == "stopped":
         progress = folder.progress()
         of = f" of {progress['generations']}" if "generations" in progress else ""
-        return "stopped", f"at generation {progress.get('generation')}{of}"
-    return "missing", ""
+        detail = f"at generation {progress.get('generation')}{of}"
+    return standing, detail
 
 
 def _time_left(pace: Any) -> str:
