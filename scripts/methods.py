@@ -263,9 +263,9 @@ def front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 def picture(analysis: Analysis, name: str) -> None:
     """Retention against plasticity, and what a policy knows of all tasks against steps."""
     shown = [condition for condition in analysis.results.conditions if analysis.finished(condition)]
-    looks: dict[str, dict[str, Any]] = {
+    looks: dict[str, dict[str, Any]] = {  # a method looks the same in every picture
         condition: {"color": OKABE_ITO[i % 7], "marker": MARKERS[i % len(MARKERS)], "linestyle": "-" if i < 7 else "--"}
-        for i, condition in enumerate(shown)
+        for i, condition in enumerate(read_study("methods").conditions)
     }
     with mpl.rc_context(SETTINGS):
         figure, (left, right) = panels(1, 2, width=4.4, height=3.8)
@@ -277,7 +277,7 @@ def picture(analysis: Analysis, name: str) -> None:
             low_high = [values.interval or (values.estimate, values.estimate) for values in (learns, keeps)]
             spread = [[[v - a], [b - v]] for v, (a, b) in zip((x, y), low_high, strict=True)]
             left.errorbar([x], [y], xerr=spread[0], yerr=spread[1], **looks[condition], elinewidth=0.6, markersize=5)
-        left.step(*zip(*front(points), strict=True), where="pre", color="0.5", linewidth=4, alpha=0.3, zorder=0)
+        left.step(*zip(*front(points), strict=True), where="pre", color="0.5", linewidth=0.8, linestyle=":", zorder=0)
         left.axhline(0, color="0.7", linewidth=0.6)
         left.axvline(1, color="0.7", linewidth=0.6)
         left.set_xlabel("plasticity: best score of later tasks while they are learnt (1 − Int)")
@@ -302,10 +302,10 @@ def keeping(methods: Analysis) -> str:
     n_orders = len({entry.order for entry in runs})
     (n, held, alone), (n_naive, naive_held, naive_alone) = told.values()
     return (
-        f"With distillation, the default of the presets `fast` and `quick`, {held} of the {n} runs of that comparison "
-        f"({n_orders} orders, {len(seeds)} seeds) hold every task at {HELD} or more of the score "
-        f"with which it was left, and {alone} end every task at {HELD} or more of what the same learner reaches on it "
-        f"alone; with nothing against forgetting, {naive_held} and {naive_alone} of {n_naive} do."
+        f"With distillation, the default of the presets `fast` and `quick`, {held} of {n} runs ({n_orders} orders, "
+        f"{len(seeds)} seeds) end with every task at {HELD} or more of the score with which it was left, and {alone} "
+        f"end with every task at {HELD} or more of what the learner reaches on it alone, in the mean over seeds. "
+        f"With nothing against forgetting, {naive_held} and {naive_alone} of {n_naive} do."
     )
 
 
