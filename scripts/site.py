@@ -105,7 +105,7 @@ def method_curve(analysis: Analysis, name: str) -> Picture | None:
 
 
 def lead_outside(text: str, folder: Path) -> str:
-    """Links to files that are in the repository and not on the site lead to the repository."""
+    """Links to what is in the repository and not on the site lead to the repository; notebooks are pages there."""
 
     def link(match: re.Match[str]) -> str:
         target = match[2]
@@ -114,6 +114,8 @@ def lead_outside(text: str, folder: Path) -> str:
         path = (DOCS / folder / target.partition("#")[0]).resolve()
         if path.suffix == ".html" and path.with_suffix(".md").exists():
             return f"{match[1]}({target.replace('.html', '.report.html')})"
+        if path.suffix == ".ipynb":
+            return f"{match[1]}({target.replace('.ipynb', '.md')})"
         if path.is_relative_to(DOCS) or not path.is_relative_to(ROOT):
             return match[0]
         kind = "tree" if path.is_dir() else "blob"

@@ -120,8 +120,6 @@ def test_links_and_anchors_lead_somewhere(page: str) -> None:
         if file in GENERATED or file.removeprefix("../") in GENERATED:
             continue
         there = (path.parent / file) if file else path
-        if there.suffix == ".md" and there.parent.name == "notebooks":
-            there = there.with_suffix(".ipynb")
         assert there.exists(), target
         assert not anchor or anchor in anchors(there), target
 

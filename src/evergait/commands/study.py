@@ -51,7 +51,7 @@ class StudyRun:
     out: Path
     """Folder of the study."""
     scale: str = ""
-    """One of the study's scales, such as mini, half or full."""
+    """One of the study's scales, such as mini or full."""
     seeds: int | None = None
     """Number of seeds, if not the study's own."""
     only: tuple[str, ...] = ()
