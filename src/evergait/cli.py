@@ -4,6 +4,7 @@ A command's module is imported when the command is used; `evergait --help` impor
 """
 
 import importlib
+import os
 import select
 import sys
 from typing import Any
@@ -80,19 +81,11 @@ def main(arguments: list[str] | None = None) -> int:
     if as_program:
         guard_streams()
     arguments = sys.argv[1:] if arguments is None else arguments
-    if not arguments or arguments[0] in ("-h", "--help"):
-        (sys.stdout if arguments else sys.stderr).write(usage())
-        return 0 if arguments else 2
     from evergait.core.signals import Stop, leave_undisturbed
 
     try:
-        if arguments == ["--version"]:
-            from evergait.core.versions import in_words, versions
-
-            sys.stdout.write(f"{in_words(versions())}\n")
-            return 0
-        command = parse(arguments)
-        code: int = command.run()
+        code = _run(arguments)
+        sys.stdout.flush()  # what nobody reads is noticed here, and not when Python ends
         if as_program and code > 128:
             leave_undisturbed()
         return code
@@ -107,13 +100,26 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         is_pipe = isinstance(error, BrokenPipeError)
         if is_pipe and _nobody_reads():  # `evergait show | head`
-            sys.stderr.close()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still held back
             return 0
         unnamed = "a process that was to be told something has gone" if is_pipe else "a file"
         where = error.filename if isinstance(error.filename, str) else unnamed
         return _complain(f"{where}: {error.strerror or error}")
     except MemoryError:
         return _complain("there is not enough memory for this")
+
+
+def _run(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        (sys.stdout if arguments else sys.stderr).write(usage())
+        return 0 if arguments else 2
+    if arguments == ["--version"]:
+        from evergait.core.versions import in_words, versions
+
+        sys.stdout.write(f"{in_words(versions())}\n")
+        return 0
+    code: int = parse(arguments).run()
+    return code
 
 
 def _nobody_reads() -> bool:

@@ -249,6 +249,16 @@ class Breaks:
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", ["--help", "--version", "tasks", "methods"])
+def test_a_reader_may_have_enough(command: str, unbuffered: str) -> None:
+    program = shlex.join([str(Path(sys.executable).with_name("evergait")), command])
+    piped = f"{program} | true; exit ${{PIPESTATUS[0]}}"
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(["bash", "-c", piped], capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_broken_pipe_is_no_success_while_somebody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     reader, writer = os.pipe()
     with os.fdopen(writer, "w") as stdout:

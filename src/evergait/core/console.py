@@ -19,3 +19,7 @@ class Screen(Console):
         """As rich does, with inert text."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(inert(segment.text), segment.style)
+
+    def on_broken_pipe(self) -> None:
+        """What a command does about it, the command line decides; rich would end the program with exit code 1."""
+        raise  # rich calls this where it has caught the error
