@@ -5,6 +5,9 @@ import hashlib
 import json
 import re
 import shutil
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -25,7 +28,8 @@ from evergait.live.lab import alive
 from evergait.paper.study import all_tables, analyse
 from evergait.report import html, redo
 from evergait.report.catalogue import MOST_BYTES, Catalogue
-from evergait.report.gait import GaitRecorder, Moment, encode
+from evergait.report.gait import GaitRecorder, Moment, encode, recorder
+from evergait.report.robot import Robot
 from evergait.store.phases import PhaseStore
 from evergait.studies.folder import load_results
 from evergait.studies.results import Entry, Results
@@ -149,14 +153,66 @@ def test_every_finished_stage_can_be_watched_and_shared_gaits_are_stored_once(st
     assert [shelves[data["starts"][task]]["order"].split(" ")[0] for task in ("0", "1")] == data["tasks"]
 
 
-def test_gaits_beyond_the_budget_are_left_out_and_it_is_said(study: Results) -> None:
+def test_gaits_beyond_the_budget_are_left_out_and_it_is_said(study: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     analysis = analyse(study)
-    groups = analysis.groups
-    catalogue = Catalogue(analysis.tasks, study.path / "gaits", most_bytes=600)
-    catalogue.fill(groups)
-    size = sum(len(gait["motion"]) + len(gait["score"]) for gait in catalogue.gaits)
-    assert 0 < size <= 600
-    assert "left out to keep this file small" in catalogue.messages[0]
+    for most_bytes, words in (
+        (100, "9 gaits, 5 of them from the start or the end of a phase, are left out to keep this file small;"),
+        (600, "6 gaits, 2 of them from the start or the end of a phase, are left out to keep this file small;"),
+        (1000, "4 gaits from the middle of phases are left out to keep this file small;"),
+    ):
+        monkeypatch.setattr(html, "Catalogue", partial(Catalogue, most_bytes=most_bytes))
+        text = html.render_report(analysis, study.path / "gaits")
+        data = page_data(text)
+        assert 0 < sum(len(gait["motion"]) + len(gait["score"]) for gait in data["gaits"]) <= most_bytes
+        assert words in text
+        # Who has no gait is not offered.
+        offered = {task for shelf in data["shelves"] for moment in shelf["moments"] for task in moment["gaits"]}
+        assert data["robots"].keys() == data["starts"].keys() == offered
+
+
+@pytest.mark.parametrize(
+    ("n_small", "seen", "words"),
+    [
+        (1, {"Hopper": "replay", "InvertedPendulum": "replay"}, "27 gaits, 11 of them from the start or the end"),
+        (6, {"Hopper": "replay", "InvertedPendulum": "naive"}, "22 gaits, 6 of them from the start or the end"),
+    ],
+)
+def test_each_robot_is_first_seen_where_its_loss_can_be_watched(
+    study: Results, monkeypatch: pytest.MonkeyPatch, n_small: int, seen: dict[str, str], words: str
+) -> None:
+    """There is room for all ends of replay; of naive, which lost more, only for some small gaits of the pendulum."""
+
+    def pictures(robot: Robot) -> dict[str, str]:
+        n_frames = 50 if robot.task.name == "Hopper-v5" else 2
+        still = np.ones((n_frames, len(robot.pose())), np.int64)
+        return {"motion": encode(still), "score": encode(still[:, :1])}
+
+    def record(self: GaitRecorder, run: Run, moment: Moment) -> dict[str, Any]:
+        told = {"return": 300.0, "steps": 100, "seconds": 2.0, "ended": "truncated", "episode": 1}
+        identity = f"{run.path}, {moment.stage}, {moment.generation}, {self.robot.task.name}"
+        return {**pictures(self.robot), **told, "id": identity}
+
+    sizes = []
+    for name in ("Hopper-v5", "InvertedPendulum-v5"):
+        with closing(recorder(name, None)) as one:
+            sizes.append(sum(map(len, pictures(one.robot).values())))
+    large, small = sizes
+    assert large > 6 * small
+    room = 2 * 3 * (large + small) + n_small * small  # two orders of replay with three ends each come first
+    monkeypatch.setattr(GaitRecorder, "record", record)
+    monkeypatch.setattr(html, "Catalogue", partial(Catalogue, most_bytes=room))
+    replay_first = replace(study, entries=study.entries[::-1])
+    text = html.render_report(analyse(replay_first, {"Hopper-v5": 310.0, "InvertedPendulum-v5": 950.0}))
+    data = page_data(text)
+    assert "naive" in {shelf["condition"] for shelf in data["shelves"]}
+    starts = {data["tasks"][int(task)]: data["shelves"][number] for task, number in data["starts"].items()}
+    assert {task: shelf["condition"] for task, shelf in starts.items()} == seen
+    for task, shelf in starts.items():
+        place = str(data["tasks"].index(task))
+        shown = [moment["label"] for moment in shelf["moments"] if place in moment["gaits"]]
+        assert shown[:2] == ["before training", f"after {task}"]
+        assert len(shown) == 3
+    assert words in text
 
 
 def test_names_from_files_cannot_leave_their_place(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ MARGIN = 0.15
 """Of the width of what is shown, added on every side."""
 NUMBERS = ("x", "y", "off", "stage", "generation")
 """Of every point of a path."""
+UNDEFINED = "Some policies on it have no finite return."
 UNMEASURED = "It has not been measured yet; `evergait study run` does that at its end."
 LARGEST = 1e100
 """What no number in plane.json reaches: those below can be added and multiplied."""
@@ -114,8 +115,17 @@ def plane_data(results: Results, measure: bool = True, threads: int | None = Non
     if plane is None:
         return "The single-task optima lie on one line."
     data = {"identity": identity, **_measure(plane, singles, streams, threads)}
+    if not _is_defined(data):
+        return UNDEFINED
     write_json(path, data)
     return data
+
+
+def _is_defined(data: Mapping[str, Any]) -> bool:
+    """Whether every return is a finite number: contours have no holes, and JSON has no word for what is none."""
+    by_task = [data["best"], *(point["returns"] for path in data["paths"].values() for point in path)]
+    parts = [*data["landscapes"].values(), *(list(returns.values()) for returns in by_task)]
+    return all(np.isfinite(part).all() for part in parts)
 
 
 def _kept(path: Path) -> dict[str, Any]:
@@ -187,7 +197,7 @@ def _measure(plane: Plane, singles: Sequence[Run], streams: Mapping[str, Run], t
         "x": xs.tolist(),
         "y": ys.tolist(),
         "optima": {run.config.stream[0]: mark for run, mark in zip(singles, marks, strict=True)},
-        "best": {run.config.stream[0]: float(run.ledger.curve(run.config.stream[0]).max()) for run in singles},
+        "best": {run.config.stream[0]: run.ledger.best(run.config.stream[0]) for run in singles},
         "landscapes": landscapes,
         "paths": paths,
     }

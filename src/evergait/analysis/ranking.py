@@ -120,9 +120,13 @@ class Row:
 
     @property
     def kept(self) -> float | None:
-        """Share of what was learnt that is left; none where returns are no shares, or nothing was learnt."""
-        defined = self.is_share and self.was_followed and self.learnt >= LEARNT
-        return self.end / self.learnt if defined else None
+        """Share of what was learnt that is left; none where there is no such share, or the end is not defined."""
+        return self.end / self.learnt if self.can_be_lost and np.isfinite(self.end) else None
+
+    @property
+    def can_be_lost(self) -> bool:
+        """Whether something was learnt, others came after it, and returns are shares."""
+        return self.is_share and self.was_followed and self.learnt >= LEARNT
 
 
 @dataclass(frozen=True)
@@ -145,19 +149,35 @@ class Standing:
 
     @property
     def kept(self) -> float | None:
-        """Share of everything learnt, over the tasks that others came after, that is left at the end."""
-        rows = [row for row in self.rows if row.kept is not None]
+        """Share of everything learnt, over the tasks that others came after, that is left at the end.
+
+        None if one of them has no defined end: what is left of the others is not what is left of everything.
+        """
+        rows = [row for row in self.rows if row.can_be_lost]
+        if not rows or any(row.kept is None for row in rows):
+            return None
         # What one task gained does not make up for what another one lost.
-        return sum(min(row.end, row.learnt) for row in rows) / sum(row.learnt for row in rows) if rows else None
+        return sum(min(row.end, row.learnt) for row in rows) / sum(row.learnt for row in rows)
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether there is a number to rank it by: every evaluation at its end has a finite return."""
+        return bool(np.isfinite(self.final.estimate))
 
 
 def standings(analysis: Analysis) -> list[Standing]:
-    """Every condition, best first, unfinished ones last; single-task baselines only if there is nothing else."""
+    """Every condition, best first, undefined and then unfinished ones last; single-task baselines only if alone."""
     groups = analysis.streams
     names = list(dict.fromkeys(group.condition for group in groups))
     words = explain({name: analysis.config(name) for name in names})
     found = [_standing(name, words[name], [g for g in groups if g.condition == name]) for name in names]
-    return sorted(found, key=lambda s: (not s.is_done, -s.final.estimate, -(s.kept or 0.0)))
+    return sorted(found, key=_place)
+
+
+def _place(standing: Standing) -> tuple[bool, bool, float, float]:
+    """What is not a number compares with nothing, so it must not be in the key."""
+    final = standing.final.estimate if standing.is_defined else 0.0
+    return not standing.is_done, not standing.is_defined, -final, -(standing.kept or 0.0)
 
 
 def _standing(condition: str, explanation: str, groups: Sequence[Group]) -> Standing:
@@ -176,11 +196,14 @@ def _standing(condition: str, explanation: str, groups: Sequence[Group]) -> Stan
         notes.append(f"not finished{where}: {done} of {wanted} phases")
     if left_out := sum(group.n_seeds_left_out for group in groups):
         notes.append(f"{left_out} runs that are less far are left out")
+    ended = table_of(final)
+    if not np.isfinite(ended.estimate):
+        notes.append("its end is not defined: an evaluation there has no finite return")
     return Standing(
         condition,
         explanation,
         tuple(Row(task, tuple(found), is_share) for task, found in points.items()),
-        table_of(final),
+        ended,
         len(groups),
         max(len(group.entries) for group in groups),
         is_share,
@@ -203,10 +226,13 @@ def learnt_and_end(metrics: Metrics) -> dict[str, Point]:
 
 
 def headline(ranked: Sequence[Standing], name: str) -> str:
-    """The report's first sentence; conditions that were trained on fewer orders than others are not compared in it."""
+    """The report's first sentence; conditions of fewer orders than others, or without a defined end, are not in it."""
     if not ranked:
         return "Nothing has been trained to the end of a phase yet"
     done = [standing for standing in ranked if standing.is_done] or ranked
+    done = [standing for standing in done if standing.is_defined]
+    if not done:
+        return f"No condition ended with a {name} that is defined"
     most = max(standing.n_orders for standing in done)
     told = [standing for standing in done if standing.n_orders == most]
     best, worst = told[0], told[-1]
@@ -229,8 +255,9 @@ def ending(standing: Standing) -> str:
     if not standing.is_share:
         return told
     ends = {short(row.task): row.final_return for row in standing.rows}
-    if len(ends) > MOST_TOLD:
-        low, high = min(ends, key=ends.__getitem__), max(ends, key=ends.__getitem__)
+    defined = {task: end for task, end in ends.items() if np.isfinite(end)}
+    if len(ends) > MOST_TOLD and defined:
+        low, high = min(defined, key=defined.__getitem__), max(defined, key=defined.__getitem__)
         return f"{told} (returns from {number(ends[low])} on {low} to {number(ends[high])} on {high})"
     return f"{told} ({', '.join(f'{task} {number(end)}' for task, end in ends.items())})"
 
@@ -250,9 +277,11 @@ def number(value: float) -> str:
 def percent(share: float | None) -> str:
     """How much is left, in words that fit "kept … of it"; below zero everything was lost.
 
-    >>> percent(0.041), percent(-0.2), percent(1.3)
-    ('4\\xa0%', 'nothing', 'all')
+    >>> percent(0.041), percent(-0.2), percent(1.3), percent(float("nan"))
+    ('4\\xa0%', 'nothing', 'all', 'an unknown share')
     """
+    if share is not None and np.isnan(share):
+        return "an unknown share"
     if share is None or share <= 0:
         return "nothing"
     if share >= 0.995:

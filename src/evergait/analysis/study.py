@@ -2,14 +2,18 @@
 
 R* is played out over more episodes than a ledger has, for a best evaluation of ten episodes, picked among a hundred,
 is a lucky one. references.json in the study's folder has, by phase, the mean return of its final policy over 50
-episodes; a phase's name says all that decides it.
+episodes; a phase's name says all that decides it. A policy with an episode that has no finite return is among its
+"undefined" ones: it has been played, and has no value.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
+
+import numpy as np
 
 from evergait.analysis.groups import Group, Measure, Values, group_entries, table_of, without_unfinished
 from evergait.config import Config
@@ -19,7 +23,7 @@ from evergait.engines import engine_name
 from evergait.methods import Naive
 from evergait.scores.metrics import Metrics
 from evergait.scores.scale import Scale, Source, scale_of
-from evergait.store.ledger import Ledger
+from evergait.store.ledger import Ledger, best_of
 from evergait.studies.results import Entry, Results
 from evergait.tasks import parse_task
 from evergait.training.evaluate import Evaluator
@@ -120,7 +124,10 @@ FINAL_EPISODES = 50
 
 
 def measured_references(path: Path) -> Mapping[str, float]:
-    """Phase → mean return of its final policy on the task that it learnt; empty if nothing was measured."""
+    """Phase → mean return of its final policy on the task that it learnt; empty if nothing was measured.
+
+    Not a number where the policy was played and an episode had no finite return.
+    """
     if not (path / FILE).exists():
         return {}
     data = read_json(path / FILE)
@@ -129,7 +136,10 @@ def measured_references(path: Path) -> Mapping[str, float]:
     returns = data.get("returns")
     if not isinstance(returns, dict) or not all(isinstance(value, float) for value in returns.values()):
         raise EvergaitError(f"{path / FILE}: `returns` must be a table of numbers; it was damaged or edited")
-    return returns
+    undefined = data.get("undefined", [])
+    if not isinstance(undefined, list) or not all(isinstance(name, str) for name in undefined):
+        raise EvergaitError(f"{path / FILE}: `undefined` must be a list of phases; it was damaged or edited")
+    return {**returns, **dict.fromkeys(undefined, math.nan)}
 
 
 def measure_references(results: Results, threads: int | None = None) -> None:
@@ -148,7 +158,10 @@ def measure_references(results: Results, threads: int | None = None) -> None:
             found[name] = _play(entry, workers)
     finally:
         workers.close()
-    write_json(results.path / FILE, {"format": FORMAT, "episodes": FINAL_EPISODES, "returns": found})
+    undefined = [name for name, value in found.items() if not math.isfinite(value)]
+    returns = {name: value for name, value in found.items() if math.isfinite(value)}
+    data = {"format": FORMAT, "episodes": FINAL_EPISODES, "returns": returns}
+    write_json(results.path / FILE, data | ({"undefined": undefined} if undefined else {}))
 
 
 def _play(entry: Entry, workers: LocalWorkers) -> float:
@@ -193,19 +206,25 @@ def single_task_phases(results: Results, shared: Config) -> dict[str, dict[int, 
 
 
 def single_task_source(results: Results, shared: Config) -> Source:
-    """R* of every task: the best of all seeds' final policies, over 50 episodes each where those were played."""
+    """R* of every task: the best of all seeds' final policies, over 50 episodes each where those were played.
+
+    A policy without a finite return is no candidate. A task that has no other has no R* here: its last evaluations do
+    not stand in for it, for they are of another kind than what the other tasks are measured by.
+    """
     phases = single_task_phases(results, shared)
     played = measured_references(results.path)
     names = [name for by_seed in phases.values() for name, _ in by_seed.values()]
     if names and all(name in played for name in names):
-        best = {task: max(played[name] for name, _ in by_seed.values()) for task, by_seed in phases.items()}
+        found = {task: [played[name] for name, _ in by_seed.values()] for task, by_seed in phases.items()}
         how = f"{FINAL_EPISODES} episodes each"
     else:
-        best = {
-            task: max(ledger.records[-1].mean(task) for _, ledger in by_seed.values())
-            for task, by_seed in phases.items()
+        found = {
+            task: [ledger.records[-1].mean(task) for _, ledger in by_seed.values()] for task, by_seed in phases.items()
         }
         how = "their last evaluation"
+    if n_undefined := sum(not math.isfinite(value) for values in found.values() for value in values):
+        how += f"; {n_undefined} of {len(names)} policies {'has' if n_undefined == 1 else 'have'} no finite return"
+    best = {task: value for task, values in found.items() if math.isfinite(value := best_of(np.array(values)))}
     return f"{_seeds(phases.values())} single-task phases of this study ({how})", best
 
 

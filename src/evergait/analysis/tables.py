@@ -9,6 +9,7 @@ from evergait.analysis.study import Analysis, settings, single_task_phases
 from evergait.core.table import Table, Value, file_name
 from evergait.methods import Multitask
 from evergait.scores.metrics import Metrics
+from evergait.store.ledger import Ledger
 from evergait.studies.results import Entry
 from evergait.tasks.base import short
 
@@ -43,7 +44,7 @@ def single_task_table(analysis: Analysis) -> Table:
         for task, phases in sorted(single_task_phases(analysis.results, settings(singles[0].run.config)).items()):
             published = analysis.published.single_task(task) if analysis.published else None
             ledgers = [ledger for _, ledger in phases.values()]
-            best = compared(analysis, [float(ledger.curve(task).max()) for ledger in ledgers], published)
+            best = compared(analysis, [ledger.best(task) for ledger in ledgers], published)
             end = float(np.mean([ledger.records[-1].mean(task) for ledger in ledgers]))
             rows.append((short(task), *best, end, len(phases)))
     columns = ("task", *comparison_columns(analysis, "best, "), "at the end, ours", "seeds")
@@ -59,7 +60,7 @@ def multi_task_table(analysis: Analysis) -> Table:
             continue
         for task in dict.fromkeys(task for entry in entries for task in entry.run.ledger.learning):
             published = analysis.published.multi_task(config, task) if analysis.published else None
-            best = [float(entry.run.ledger.curve(task).max()) for entry in entries]
+            best = [entry.run.ledger.best(task) for entry in entries]
             heads = config.policy.heads
             rows.append((condition, heads, short(task), *compared(analysis, best, published), len(best)))
     columns = ("condition", "output head", "task", *comparison_columns(analysis), "seeds")
@@ -75,10 +76,10 @@ def extrema_rows(analysis: Analysis, entries: Sequence[Entry]) -> list[tuple[Val
         ledgers = [entry.run.ledgers[stage] for entry in entries if len(entry.run.ledgers) > stage]
         for task in dict.fromkeys(task for ledger in furthest[: stage + 1] for task in ledger.learning):
             cells: list[Value] = []
-            for which, pick in (("max", np.max), ("min", np.min)):
+            for which, pick in (("max", Ledger.best), ("min", Ledger.worst)):
                 known = analysis.published
                 published = known.extremum(config, order, stage + 1, short(task), which) if known else None
-                cells += compared(analysis, [float(pick(ledger.curve(task))) for ledger in ledgers], published)
+                cells += compared(analysis, [pick(ledger, task) for ledger in ledgers], published)
             rows.append((entries[0].condition, order, stage + 1, short(task), *cells, len(ledgers)))
     return rows
 

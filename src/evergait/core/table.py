@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -22,7 +23,7 @@ class Table:
 
     def text(self, value: Value) -> str:
         """A value as people read it."""
-        if value is None:
+        if not _is_defined(value):
             return "–"
         return f"{value:.{self.digits}f}" if isinstance(value, float) else str(value)
 
@@ -74,9 +75,14 @@ class Table:
             yield f"{self.name}.{ending}", content.encode()
 
 
+def _is_defined(value: Value) -> bool:
+    """Whether a cell has something to say."""
+    return value is not None and (not isinstance(value, float) or math.isfinite(value))
+
+
 def _csv_cell(value: Value) -> str:
     """Text that a spreadsheet would run as a formula is marked as text."""
-    if value is None:
+    if not _is_defined(value):
         return ""
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
         return f"'{value}"

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from evergait.config import Config
-from evergait.core.arrays import Float64
 from evergait.core.table import Table
 from evergait.paper.roles import reference_condition
 from evergait.scores.metrics import Metrics
+from evergait.store.ledger import Ledger
 from evergait.studies.results import Entry, Results
 from evergait.tasks.base import short
 
@@ -69,10 +69,13 @@ def published(condition: str, order: str) -> Extrema:
 
 
 def worst_share(metrics: Metrics, learnt: int, stage: int) -> float:
-    """The worst evaluation of a task in a later phase, as a share of its best when it was learnt; from 0 to 1.5."""
+    """The worst evaluation of a task in a later phase, as a share of its best when it was learnt; from 0 to 1.5.
+
+    Not a number where one of the two phases has no evaluation with a value.
+    """
     task = metrics.task(learnt)
     best = metrics.ledgers[learnt].best(task)
-    return float(np.clip(metrics.ledgers[stage].curve(task).min() / best, 0, MOST)) if best > 0 else 0.0
+    return 0.0 if best <= 0 else float(np.clip(metrics.ledgers[stage].worst(task) / best, 0, MOST))
 
 
 def distance(metrics: Metrics, paper: Extrema) -> float:
@@ -83,22 +86,19 @@ def distance(metrics: Metrics, paper: Extrema) -> float:
     for learnt in range(metrics.n_stages):
         task = metrics.task(learnt)
         best = paper[learnt, task][1]
-        gaps = [abs(metrics.ledgers[learnt].curve(task).max() - best) / SINGLE_TASK[task]]
+        gaps = [abs(metrics.ledgers[learnt].best(task) - best) / SINGLE_TASK[task]]
         later = range(learnt + 1, metrics.n_stages)
         gaps += [abs(worst_share(metrics, learnt, stage) - paper[stage, task][0] / best) for stage in later]
         by_task.append(np.mean(gaps))
     return float(np.mean(by_task))
 
 
-EXTREMES: dict[str, Callable[[Float64], float]] = {
-    "worst": lambda curve: float(curve.min()),
-    "best": lambda curve: float(curve.max()),
-}
+EXTREMES: dict[str, Callable[[Ledger, str], float]] = {"worst": Ledger.worst, "best": Ledger.best}
 
 
 @dataclass(frozen=True)
 class Range:
-    """One published number, and the same number of every seed of ours."""
+    """One published number, and the same number of every seed of ours that has one."""
 
     condition: str
     order: str
@@ -129,10 +129,10 @@ def study_ranges(results: Results) -> list[Range]:
     found = []
     for (condition, order), entries in together.items():
         for (stage, task), extrema in published(reference_condition(entries[0].run.config), order).items():
-            curves = [entry.run.ledgers[stage].curve(task) for entry in entries if len(entry.run.ledgers) > stage]
+            ledgers = [entry.run.ledgers[stage] for entry in entries if len(entry.run.ledgers) > stage]
             for (name, pick), paper in zip(EXTREMES.items(), extrema, strict=True):
-                if curves:
-                    ours = tuple(pick(curve) for curve in curves)
+                ours = tuple(value for ledger in ledgers if np.isfinite(value := pick(ledger, task)))
+                if ours:
                     found.append(Range(condition, order, stage + 1, short(task), name, paper, ours))
     return found
 

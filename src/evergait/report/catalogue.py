@@ -1,5 +1,6 @@
 """All gaits of a report: which policies can be watched, on which task, and where the page starts."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +34,8 @@ class Catalogue:
     _recorders: dict[str, GaitRecorder] = field(default_factory=dict)
     _known: set[str] = field(default_factory=set)
     _n_bytes: int = 0
-    _n_left_out: int = 0
+    _left_out: dict[str, bool] = field(default_factory=dict)
+    """Gait → whether it is of the start or the end of a phase."""
 
     def fill(self, groups: Sequence[Group]) -> None:
         """Record what can be shown: first the ends of all stages, then, while there is room, what lies between."""
@@ -49,11 +51,14 @@ class Catalogue:
         for _, shelf, _ in listed:
             shelf["moments"] = [moment for _, moment in sorted(shelf["moments"].items()) if moment["gaits"]]
         self.shelves = [shelf for _, shelf, _ in listed if shelf["moments"]]
-        if self._n_left_out:
-            self.messages.append(
-                f"{self._n_left_out} gaits from the middle of phases are left out to keep this file small; "
-                "`evergait play` shows any of them."
-            )
+        # A robot of which nothing found room would be a choice that shows nothing.
+        watched = {task for shelf in self.shelves for moment in shelf["moments"] for task in moment["gaits"]}
+        self.robots = {task: robot for task, robot in self.robots.items() if task in watched}
+        if self._left_out:
+            n_ends = sum(self._left_out.values())
+            ends = f", {n_ends} of them from the start or the end of a phase,"
+            which = f"{len(self._left_out)} gaits{ends if n_ends else ' from the middle of phases'}"
+            self.messages.append(f"{which} are left out to keep this file small; `evergait play` shows any of them.")
         for one in self._recorders.values():
             one.robot.close()
 
@@ -86,7 +91,7 @@ class Catalogue:
             size = len(gait["motion"]) + len(gait["score"])
             if gait["id"] not in self._index:
                 if self._n_bytes + size > self.most_bytes:
-                    self._n_left_out += 1
+                    self._left_out[gait["id"]] = moment.is_end or moment.generation == 0
                     continue
                 self._index[gait["id"]] = len(self.gaits)
                 self._n_bytes += size
@@ -113,14 +118,25 @@ class Catalogue:
         return [learnt[0]] if learnt[0] is offered[-1] else [learnt[0], offered[-1]]
 
     def starts(self, groups: Sequence[Group]) -> Starts:
-        """Every robot's best shelf: the run that lost most of it."""
+        """Every robot's best shelf: of those that have a gait of it, the run that lost most, if that can be seen."""
         best: dict[int, tuple[float, int]] = {}
         for number, shelf in enumerate(self.shelves):
             group = next(g for g in groups if (g.condition, g.order) == (shelf["condition"], shelf["order"]))
             for task, point in learnt_and_end(group.metrics[0]).items():
                 index = self.tasks.index(task)
+                shown = [moment for moment in shelf["moments"] if index in moment["gaits"]]
+                if not shown:
+                    continue
                 # What came last lost nothing.
                 loss = point.learnt - point.end if point.was_followed else min(point.learnt, 0.0) - 1.0
-                if index in self.robots and (index not in best or loss > best[index][0]):
+                # Nor is there a loss to see where one of its two ends was left out, or has no number.
+                both = any(index in moment["learnt"] for moment in shown) and _is_last(shown[-1], group)
+                loss = loss if both and math.isfinite(loss) else -math.inf
+                if index not in best or loss > best[index][0]:
                     best[index] = loss, number
         return best
+
+
+def _is_last(moment: dict[str, Any], group: Group) -> bool:
+    """Whether a moment is the end of the last stage."""
+    return bool(moment["learnt"]) and moment["stage"] == group.n_stages - 1

@@ -86,15 +86,19 @@ def plain(values: Float64) -> list[float | None]:
 
 
 def row_domains(ranked: Sequence[Standing], tasks: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Task → range of its rows: the same for all tasks if values are scores, else each task's own returns."""
+    """Task → range of its rows: the same for all tasks if values are scores, else each task's own returns.
+
+    Where a value is not defined there is nothing to show.
+    """
     found: dict[str, list[float]] = {task: [] for task in tasks}
     for standing in ranked:
         for row in standing.rows:
-            found[row.task] += [value for point in row.points for value in (point.before, point.learnt, point.end)]
+            shown = [value for point in row.points for value in (point.before, point.learnt, point.end)]
+            found[row.task] += [value for value in shown if np.isfinite(value)]
     if not ranked or ranked[0].is_share:
-        everything = [min(max(v, -CAP), CAP) for values in found.values() for v in values if np.isfinite(v)]
+        everything = [min(max(v, -CAP), CAP) for values in found.values() for v in values]
         return dict.fromkeys(found, domain(everything, 0.0, 1.0))
-    return {task: domain(values, min(values), max(values)) for task, values in found.items() if values}
+    return {task: domain(values, min(values, default=0.0), max(values, default=1.0)) for task, values in found.items()}
 
 
 def bar_domain(charts: Sequence[Chart], is_share: bool) -> tuple[float, float]:

@@ -27,7 +27,6 @@ from evergait.report.plane import sketch
 from evergait.report.video import strobe
 from evergait.scores.stats import MIN_SEEDS
 from evergait.studies.folder import is_study
-from evergait.studies.results import order_name
 from evergait.tasks.base import short
 from evergait.training.run import Run
 
@@ -155,7 +154,7 @@ def render_report(analysis: Analysis, cache: Path | None = None, alive: Alive | 
 
 def render_gait(task: str, colour: int, label: str, run: Run, robot: dict[str, Any], gait: dict[str, Any]) -> str:
     """A page with one player and one gait."""
-    condition, order = run.config.method.name, order_name(run.config.stream)
+    condition, order = run.config.method.name, run.order
     moment = {"label": label, "stage": 0, "generation": 0, "learnt": [], "gaits": {colour: 0}}
     shelf = {"condition": condition, "order": order, "seed": run.config.seed, "moments": [moment]}
     names = [""] * colour + [short(task)]

@@ -93,6 +93,10 @@ class Ledger:
         """The greatest mean return on a task among the evaluations that have one; not a number if none has."""
         return best_of(self.curve(task))
 
+    def worst(self, task: str) -> float:
+        """The least one, in the same way."""
+        return worst_of(self.curve(task))
+
     def total_steps(self) -> dict[str, int]:
         """Environment steps of the whole phase by kind."""
         return {kind: sum(record.steps.get(kind, 0) for record in self.records) for kind in STEP_KINDS}
@@ -102,6 +106,11 @@ def best_of(values: Float64) -> float:
     """The greatest of the numbers among them, or not a number."""
     defined = values[np.isfinite(values)]
     return float(defined.max()) if defined.size else math.nan
+
+
+def worst_of(values: Float64) -> float:
+    """The least of the numbers among them, or not a number."""
+    return -best_of(-values)
 
 
 def mean_of(values: Sequence[float]) -> float:
