@@ -180,6 +180,17 @@ def test_threads(name: str) -> None:
     assert len({digest(name, n_threads=n) for n in (1, 2, 7)}) == 1
 
 
+def test_links_that_are_exactly_parallel_are_no_matter_of_neighbours() -> None:
+    task = Task("Hopper-v5")
+    qpos, qvel, control = (part[:400] for part in random_states(environment(task).model, 400, seed=3))
+    qpos[::8, 3:], qpos[::8, 1] = 0.0, 1.25  # straight and standing, beside folded ones whose links touch
+    together = planar.step(task, qpos, qvel, control)
+    assert np.isfinite(together[0]).all()
+    for row in range(0, 400, 8):
+        alone = planar.step(task, *(part[row : row + 1] for part in (qpos, qvel, control)))
+        assert all((one[0] == many[row]).all() for one, many in zip(alone, together, strict=True))
+
+
 @pytest.mark.parametrize("name", VARIED)
 def test_order_of_candidates(name: str) -> None:
     request = episodes(name, n=21, horizon=60, sigma=0.2)

@@ -49,8 +49,11 @@ def part_versions(identity: Mapping[str, Any]) -> dict[str, int]:
         for name in _name(identity.get(kind)).split("+"):
             if name in family.members:
                 found[f"{kind}.{name}"] = family.members[name].version
-    for name in sorted(set(dict(identity.get("engine", {})).values())):
+    engines = dict(identity.get("engine", {}))
+    for name in sorted(set(engines.values())):
         found[f"engine.{name}"] = VERSIONS.get(f"engine.{name}", 1)
+    if "engine.planar" in found and ("robots" in identity or any("reset_noise=0.0" in task for task in engines)):
+        found["engine.planar"] = 2  # links that begin exactly parallel; with reset noise, none do
     return found
 
 
