@@ -158,18 +158,19 @@ def test_states_are_come_back_to() -> None:
 
 
 def test_a_planner_looks_ahead_from_one_state_in_many_environments() -> None:
-    for identifier in ("Walker2d-v5", "Ant-v5"):
+    for identifier in ("Walker2d-v5", "Ant-v5", "Humanoid-v5"):
         env, ahead = make(identifier, 3), make(identifier, 5)
         play(env, 10)
         ahead.set_state(env.get_state().take([2] * 5))
         actions = env.action_space.sample()
         plans = np.stack([actions[2]] * 5)
         plans[1] = 0.0
-        seen, rewards, *_ = ahead.step(plans)
-        right, right_rewards, *_ = env.step(actions)
+        seen, rewards, *_, told = ahead.step(plans)
+        right, right_rewards, *_, right_told = env.step(actions)
         for row in (0, 2, 3, 4):
             assert (seen[row] == right[2]).all()
             assert rewards[row] == right_rewards[2]
+            assert told["x_velocity"][row] == right_told["x_velocity"][2]
         assert (seen[1] != right[2]).any()
 
 

@@ -33,7 +33,7 @@ class Infos(ABC):
         self.rules: Any = simulation.rules
         self.start: Float64 = simulation.start
         self._fields = {name: simulation.bind(name) for name in self.extra}
-        self._before = self.place().copy()
+        self.before = self.place().copy()
         self.step_columns: dict[str, Array] = {}
 
     def place(self) -> Float64:
@@ -42,7 +42,7 @@ class Infos(ABC):
 
     def begin(self, which: Bool) -> None:
         """Some robots are somewhere else."""
-        self._before[which] = self.place()[which]
+        self.before[which] = self.place()[which]
 
     def reset_columns(self) -> Columns:
         """What a reset tells."""
@@ -51,8 +51,8 @@ class Infos(ABC):
     def step(self, actions: Float32) -> None:
         """Look at what a step has done."""
         place = self.place()
-        speed = (place - self._before) / self.rules.dt
-        self._before[:] = place
+        speed = (place - self.before) / self.rules.dt
+        self.before[:] = place
         self.step_columns = {**self.reset_columns(), **self.tell(speed, actions)}
 
     @abstractmethod
@@ -291,7 +291,7 @@ class MujocoRobots:
     def save(self) -> dict[str, Array]:
         """Copies of all that decides what comes next."""
         kept = {name: values.copy() for name, values in self.simulation.kept().items()}
-        return kept | {"generator": self.generators.words.copy()}
+        return kept | {"generator": self.generators.words.copy(), "before": self._infos.before.copy()}
 
     def twin(self) -> "MujocoRobots":
         """As many of the same kind, without their states."""
@@ -303,4 +303,4 @@ class MujocoRobots:
         self.generators.words[:] = saved["generator"]
         for name, values in self.simulation.kept().items():
             values[:] = saved[name]
-        self._infos.begin(np.ones(self.n, bool))
+        self._infos.before[:] = saved["before"]  # not where robots are now: what is derived of a state is not saved
