@@ -24,6 +24,9 @@ from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.studies.progress import study_status
 from report.test_browser import until
 
+WALKS = "/[1-9]/.test(document.querySelector('#phase .distance').textContent)"
+"""A robot has come some way; without one there is no number."""
+
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -260,7 +263,8 @@ def test_the_page_shows_it_and_hostile_names_do_nothing(tmp_path: Path, browser:
         assert page.locator("#name").inner_text() == evil
         assert "3 phases: 3 done" in page.locator("#summary").inner_text()
         until(page, "document.querySelector('#gait-note').textContent.startsWith('as it is')")
-        until(page, "parseFloat(document.querySelector('#phase .distance').textContent) !== 0")
+        page.locator("#gait").scroll_into_view_if_needed()  # it moves only in sight
+        until(page, WALKS)
         page.locator("#words").fill("naive")
         until(page, "document.querySelectorAll('button.chip').length === 2")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -295,6 +299,153 @@ def test_a_page_that_nobody_touches_rests_while_something_trains(tmp_path: Path,
     finally:
         page.close()
         page_of.close()
+
+
+def test_a_phase_that_waits_shows_nothing_of_another(tmp_path: Path, folder: Path, browser: Any) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(folder, study)
+    shutil.rmtree(study / "phases" / find_trainings(study)[0].cells[1].phases[1])
+    page_of = evergait.watch(study)
+    page = browser.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    gait = "document.querySelector('#gait')"
+    inked = f"{gait}.getContext('2d').getImageData(0, 0, {gait}.width, {gait}.height).data.some(Boolean)"
+    try:
+        page.goto(page_of.address)
+        until(page, "document.querySelector('#gait-note')?.textContent.startsWith('as it is')")
+        page.locator("#gait").scroll_into_view_if_needed()
+        until(page, WALKS)
+        assert page.evaluate(inked)
+        page.locator("button.chip.queued").click()
+        assert page.locator("#detail").inner_text().startswith("queued")
+        assert page.locator("#gait-note").inner_text() == "No checkpoint yet."
+        assert page.locator("#robots button").count() == 0
+        assert page.locator("#phase .hud").inner_text().strip() == ""
+        page.locator("#gait").click()
+        page.locator("#gait").press("ArrowLeft")
+        page.wait_for_timeout(200)  # some frames
+        assert not page.evaluate(inked)
+        page.locator("button.chip.done").first.click()
+        until(page, "document.querySelector('#gait-note').textContent.startsWith('as it is')")
+        until(page, WALKS)
+    finally:
+        page.close()
+        page_of.close()
+    assert complaints == []
+
+
+def test_what_was_not_answered_is_asked_for_again(folder: Path, browser: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a laptop has slept: finished phases have no news that would have them asked for."""
+    monkeypatch.setattr("evergait.live.server.LEAST_SECONDS", 0.2)
+    monkeypatch.setattr("evergait.live.server.QUIET_SECONDS", 0.2)
+    page_of = evergait.watch(folder)
+    page = browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(urlsplit(request.url).path.rpartition("/")[2]))
+    page.route("**/curves?*", lambda route: route.abort())
+    page.route("**/policy?*", lambda route: route.abort())
+    try:
+        page.goto(page_of.address)
+        until(page, "document.querySelector('#gait-note')?.textContent.startsWith('There was no answer')")
+        assert "curves" in asked
+        page.unroute_all()
+        until(page, "document.querySelector('#gait-note').textContent.startsWith('as it is')")
+        until(page, "watcher.curves.size === 3")
+        before = len(asked)
+        page.wait_for_timeout(1000)
+        assert asked[before:] == [], "what was answered is not asked for again"
+    finally:
+        page.close()
+        page_of.close()
+
+
+def test_a_report_that_comes_or_goes_is_told(tmp_path: Path, folder: Path) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(folder, study)
+    report = study / "report.html"
+    report.unlink(missing_ok=True)
+    answers = Answers(study)
+    for change, there in ((report.touch, True), (report.unlink, False)):
+        assert not answers.refresh()
+        change()
+        assert answers.refresh()
+        assert answers.everything()["trainings"][0]["report"] is there
+
+
+def test_the_page_links_a_new_report_and_keeps_what_it_shows(
+    tmp_path: Path, folder: Path, browser: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evergait.live.server.LEAST_SECONDS", 0.2)
+    monkeypatch.setattr("evergait.live.server.SEARCH_SECONDS", 0.2)
+    study = tmp_path / "study"
+    shutil.copytree(folder, study)
+    (study / "report.html").unlink(missing_ok=True)
+    phase = study / "phases" / find_trainings(study)[0].cells[0].phases[1]
+    shutil.rmtree(phase)
+    phase.mkdir()
+
+    def reach(generation: int) -> None:
+        PhaseFolder(phase).write_progress({"generation": generation, "generations": 480, "status": "training"})
+
+    reach(96)
+    page_of = evergait.watch(study)
+    page = browser.new_page()
+    try:
+        page.goto(page_of.address)
+        until(page, "document.querySelector('#detail').textContent.startsWith('running, 96 of 480')")
+        assert page.evaluate("document.querySelector('#report').hidden")
+        page.evaluate("watcher.reader.moved = -1e6; watcher.drawn = performance.now() + 1e6")  # it rests
+        reach(192)
+        until(page, "watcher.waiting.length > 0")
+        (study / "report.html").touch()
+        until(page, "!document.querySelector('#report').hidden")
+        assert page.evaluate("watcher.waiting.length") == 0, "what came before would undo what came now"
+        assert page.locator("#detail").inner_text().startswith("running, 192 of 480")
+        assert page.evaluate("watcher.training.cells.includes(watcher.shown.cell)"), "its line stays the wide one"
+    finally:
+        page.close()
+        page_of.close()
+
+
+STROKES = """
+globalThis.strokes = [];
+const stroke = CanvasRenderingContext2D.prototype.stroke;
+CanvasRenderingContext2D.prototype.stroke = function (...path) {
+  if (this.canvas.id === "curves" && this.lineWidth > 1) strokes.push([this.strokeStyle, this.getLineDash().join(" ")]);
+  return stroke.apply(this, path);
+};
+"""
+KEY = """
+const pen = document.createElement("canvas").getContext("2d");
+[...document.querySelectorAll("#key .key-item")].map((item) => {
+  const { stroke, strokeDasharray } = getComputedStyle(item.querySelector("path"));
+  pen.strokeStyle = stroke;
+  return [pen.strokeStyle, (strokeDasharray.match(/\\d+/g) ?? []).join(" ")];
+});
+"""
+
+
+def test_conditions_are_told_apart_by_more_than_colour(tmp_path: Path, folder: Path, browser: Any) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(folder, study)
+    described = read_json(study / "study.json")
+    described["cells"] = [{**described["cells"][0], "condition": f"condition {i}"} for i in range(11)]
+    write_json(study / "study.json", described)
+    page_of = evergait.watch(study)
+    page = browser.new_page()
+    page.add_init_script(STROKES)
+    try:
+        page.goto(page_of.address)
+        until(page, "document.querySelectorAll('#key .key-item').length === 11 && watcher.curves.size > 0")
+        key = [tuple(style) for style in page.evaluate(KEY)]
+        drawn = [tuple(style) for style in page.evaluate("strokes.slice(-11)")]
+    finally:
+        page.close()
+        page_of.close()
+    assert len(set(key)) == 11
+    assert len({dash for _, dash in key[:8]}) == 8, "without any colour"
+    assert drawn == key
 
 
 @pytest.mark.filterwarnings("ignore")  # Jupyter's own, of its own future

@@ -27,18 +27,22 @@ class Answers:
     folder: Path
     watches: dict[str, Watch] = field(default_factory=dict)
     """By path."""
+    reports: set[str] = field(default_factory=set)
+    """Paths of those that have a report."""
 
     def __post_init__(self) -> None:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Look for trainings anew; true if there are others than before, or they have grown."""
+        """Look for trainings anew; true if there are others than before, or they have grown or have a report now."""
         found = {str(training.path): training for training in find_trainings(self.folder)}
         known = {path: watch.training for path, watch in self.watches.items()}
-        if found == known:
+        reports = {path for path, training in found.items() if training.report}
+        if (found, reports) == (known, self.reports):
             return False
         fresh = {path: Watch(training) for path, training in found.items() if training != known.get(path)}
         self.watches = {path: fresh.get(path) or self.watches[path] for path in found}
+        self.reports = reports
         return True
 
     def everything(self) -> dict[str, Any]:

@@ -162,7 +162,7 @@ class LiveStage extends Stage {
     for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, () => { this.held = null; });
     canvas.addEventListener("keydown", (event) => {
       const way = { ArrowLeft: [-9, 0], ArrowRight: [9, 0], ArrowUp: [0, 16], ArrowDown: [0, -9] }[event.key];
-      if (!way) return;
+      if (!way || !this.now) return;
       event.preventDefault();
       this.push(...way);
     });

@@ -57,6 +57,10 @@ class Reader {
   }
 }
 
+// Conditions differ in colour and in dashes, which repeat after seven and after eight: 56 are told apart, eight without colour.
+const styleOf = (condition) => ({ colour: `--task-${condition % 7}`, dash: (dashOf(condition).match(/\d+/g) ?? []).map(Number) });
+const sampleOf = (condition) => svg("svg", { viewBox: "0 0 36 8", "aria-hidden": "true" }, svg("path", { d: "M0 4H36", stroke: colourOf(condition), "stroke-width": 3, "stroke-dasharray": dashOf(condition) }));
+
 // The page that follows trainings: it hears of changes by server-sent events, and asks for curves and policies it shows.
 const MOST_LINES = 60;
 const DIAGNOSTICS = { fitness_mean: "population's mean return", fitness_sd: "its standard deviation", fitness_best: "its best", gradient_norm: "length of the gradient", step_norm: "length of the step", horizon: "episodes cut at" };
@@ -87,6 +91,7 @@ class Watcher {
 
   everything({ trainings }) {
     this.trainings = trainings;
+    this.waiting = [];  // older than what has just come
     $("#trainings").replaceChildren(...(trainings.length > 1 ? trainings : []).map((training) => {
       const button = make("button", { type: "button", "aria-pressed": "false", title: training.path }, training.title);
       button.addEventListener("click", () => this.choose(training));
@@ -101,6 +106,7 @@ class Watcher {
     const other = this.training?.path !== training.path;
     $$(".known").forEach((node) => { node.hidden = false; });
     this.training = training;
+    if (this.shown?.path === training.path) this.shown.cell = training.cells.find((cell) => nameOf(cell) === nameOf(this.shown.cell)) ?? this.shown.cell;
     $$("#trainings button").forEach((button, i) => button.setAttribute("aria-pressed", String(this.trainings[i] === training)));
     $("#name").textContent = training.title;
     $("#report").hidden = !training.report;
@@ -118,6 +124,7 @@ class Watcher {
     this.count();
     if (other) this.chosen = false;
     this.lead();
+    this.tell();
   }
 
   // What is shown is what runs, unless the reader has chosen a phase.
@@ -156,6 +163,7 @@ class Watcher {
   changed(changes) {
     this.waiting.push(...changes);
     if (this.rests && performance.now() - this.drawn < 1000 * RESTING_SECONDS) return;
+    if (!this.training) return;
     let mine = false;
     this.drawn = performance.now();
     for (const [path, name, state] of this.waiting.splice(0)) {
@@ -165,11 +173,10 @@ class Watcher {
       if (training !== this.training) continue;
       mine = true;
       this.phases.update(name, state);
-      if (this.shown?.name === name) this.tell();
     }
-    if (!mine) return;
-    this.count();
-    this.lead();
+    if (mine) this.count();
+    if (mine) this.lead();
+    this.tell();  // even without news: what could not be had before is asked for again
     this.ask();
   }
 
@@ -182,7 +189,8 @@ class Watcher {
     $("#whole").value = states.reduce((sum, one) => sum + one.done, 0) / Math.max(states.length, 1);
   }
 
-  // Curves of the phases in sight whose files have changed since they were asked for.
+  // Curves of the phases in sight whose files have changed since they were asked for. What was not answered is forgotten,
+  // so that the server's next word, which comes even without news, has it asked for again.
   async ask() {
     const { training } = this, wanted = [];
     for (const cell of this.cells.slice(0, MOST_LINES)) {
@@ -190,12 +198,16 @@ class Watcher {
         const version = training.phases[name]?.version ?? "0";
         if (version === "0" || this.asked.get(name) === version) continue;
         this.asked.set(name, version);
-        wanted.push(name);
+        wanted.push([name, version]);
       }
     }
     for (let i = 0; i < wanted.length; i += 80) {
-      const names = wanted.slice(i, i + 80).join(","), found = await this.get("curves", { training: training.path, names });
-      for (const [name, curve] of Object.entries(found ?? {})) this.curves.set(name, curve);
+      const part = wanted.slice(i, i + 80), names = part.map(([name]) => name).join(","), found = await this.get("curves", { training: training.path, names });
+      if (!found || found.error) {
+        for (const [name, version] of part) if (this.asked.get(name) === version) this.asked.delete(name);
+        continue;
+      }
+      for (const [name, curve] of Object.entries(found)) this.curves.set(name, curve);
       this.draw();
     }
   }
@@ -213,7 +225,7 @@ class Watcher {
     if (!this.training) return;
     const shown = this.cells.slice(0, MOST_LINES), end = Math.max(1, ...shown.map((cell) => cell.phases.length));
     const lines = shown.map((cell) => ({
-      colour: `--task-${this.conditions.indexOf(cell.condition) % 7}`,
+      ...styleOf(this.conditions.indexOf(cell.condition)),
       wide: this.shown?.cell === cell,
       pale: this.shown?.cell !== cell,
       points: cell.phases.flatMap((name, stage) => this.points(this.curves.get(name)?.returns[this.task], name, stage)),
@@ -222,7 +234,7 @@ class Watcher {
     const marks = Array.from({ length: end }, (_, at) => ({ at, text: learns(at).size === 1 ? [...learns(at)][0] : `phase ${at + 1}` }));
     drawLines($("#curves"), lines, { end, marks });
     const more = this.cells.length > MOST_LINES ? make("span", {}, `the first ${MOST_LINES} of ${this.cells.length} runs`) : "";
-    $("#key").replaceChildren(...this.conditions.filter((name) => !this.hidden.has(name)).map((name) => make("span", { class: "key-item", style: `--c: var(--task-${this.conditions.indexOf(name) % 7})` }, name)), more);
+    $("#key").replaceChildren(...this.conditions.filter((name) => !this.hidden.has(name)).map((name) => make("span", { class: "key-item" }, [sampleOf(this.conditions.indexOf(name)), name])), more);
     this.diagnose();
   }
 
@@ -244,10 +256,12 @@ class Watcher {
   }
 
   tell() {
+    if (!this.shown || this.shown.path !== this.training.path) return;
     const { cell, name, stage } = this.shown, { state, detail, version } = this.training.phases[name] ?? { state: "queued", detail: "" };
     $("#phase-title").textContent = `${taskName(cell.stream[stage] ?? "all tasks")}: ${nameOf(cell)}`;
     $("#detail").textContent = `${state}${detail ? `, ${detail}` : ""} \u00b7 phase ${name}`;
-    if (version && version !== "0") this.gait.follow(() => this.get("policy", { training: this.training.path, name }), `${name} ${state === "done" ? "done" : version.split("-")[1] ?? ""}`, cell.stream[stage]);
+    if (!version || version === "0") this.gait.clear("No checkpoint yet.");
+    else this.gait.follow(() => this.get("policy", { training: this.training.path, name }), `${name} ${state === "done" ? "done" : version.split("-")[1] ?? ""}`, cell.stream[stage]);
   }
 
   diagnose() {
@@ -278,7 +292,7 @@ class Gaits {
   label() { $("#pause").textContent = this.running ? "Pause" : "Run"; }
   note(words = this.words) {
     this.words = words;
-    $("#gait-note").textContent = this.rests ? `${words}; it rests until you move, for something trains` : words;
+    $("#gait-note").textContent = this.rests && this.stage.now ? `${words}; it rests until you move, for something trains` : words;
   }
 
   async follow(get, key, task) {
@@ -286,22 +300,28 @@ class Gaits {
     this.key = key;
     const found = await get();
     if (this.key !== key) return;
-    if (!found || found.error) {
-      this.body = null;
-      this.stage.now = null;
-      $("#robots").replaceChildren();
-      this.note(found?.error ?? "No checkpoint yet.");
-      return;
-    }
+    if (!found) return this.clear("There was no answer; it will be asked for again.");
+    if (found.error) return this.clear(found.error, key);
     this.robots = found.robots.map(unpackRobot);
     this.policy = unpackPolicy(found.policy, this.robots);
     this.theta = floats(found.theta);
     this.statistics = new Map(Object.entries(found.statistics).map(([name, sums]) => [name, doubles(sums)]));
-    this.note(`as it is after generation ${found.generation}`);
     const layout = JSON.stringify(found.policy);  // another layout of θ needs another robot, even of the same task
     if (layout !== this.layout) this.body = null;
     this.layout = layout;
     this.choose(this.robots.find((robot) => robot.name === (this.asked ?? task)) ?? this.robots.find((robot) => robot.name === task) ?? this.robots[0]);
+    this.note(`as it is after generation ${found.generation}`);
+  }
+
+  // Nothing of what was there before, only why; without a key it may be asked for at any time.
+  clear(words, key = "") {
+    Object.assign(this, { key, body: null });
+    Object.assign(this.stage, { now: null, view: null, held: null });
+    this.stage.clear();
+    $("#robots").replaceChildren();
+    for (const name of [".distance", ".score"]) $(name, $("#phase")).textContent = "";
+    $(".fell", $("#phase")).hidden = true;
+    this.note(words);
   }
 
   choose(robot) {
