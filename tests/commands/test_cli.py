@@ -14,16 +14,21 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-from small import tiny_config
+from small import tiny_config, tiny_request
 
 import evergait as eg
 from evergait import __version__, train
 from evergait.cli import main, parse
 from evergait.commands.train import Train
 from evergait.config import Evaluation, preset
+from evergait.core.arrays import Float32
+from evergait.engines import get_engine
 from evergait.methods import Collection, Distill, Method, Replay
+from evergait.policy import Policy, PolicyConfig
 from evergait.studies.results import Results
+from evergait.tasks import Task
 from evergait.training.run import Run, open_folder
+from evergait.workers import bench
 
 
 def evergait(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -218,6 +223,10 @@ BAD = [
     (["tune", "missing.toml", "--out", "OUT"], "missing.toml"),
     (["bench", "--population", "1"], "population: is 1; it must be at least 2"),
     (["bench", "--tasks", "Hoper-v5"], "did you mean 'Hopper-v5'"),
+    (["bench", "--tasks"], "tasks: is []; it must be at least one"),
+    (["bench", "--engines"], "engines: is []; it must be at least one of"),
+    (["bench", "--engines", "mujoco", "plannar"], "there is none called 'plannar'; did you mean 'planar'?"),
+    (["bench", "--engines", "planar", "--tasks", "Hopper-v5", "CartPole-v1"], "CartPole-v1 is not one of"),
     (["trian"], "there is no command 'trian'; did you mean 'train'?"),
 ]
 
@@ -234,6 +243,51 @@ def test_mistakes_are_told_in_a_sentence(
     assert code == 2
     assert message.replace("OUT", str(out)) in capsys.readouterr().err.replace("\n", " ")
     assert not out.exists()
+
+
+@pytest.fixture
+def untrained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Benchmarks start at once from a policy that falls; the tasks for which one was wanted."""
+    asked = list[str]()
+
+    def fresh(task: Task, n_threads: int) -> Float32:
+        asked.append(task.name)
+        return Policy.build(PolicyConfig(), [task]).initial(0)
+
+    monkeypatch.setattr(bench, "survivor", fresh)
+    return asked
+
+
+def test_bench_knows_what_it_cannot_do_before_it_works(untrained: list[str]) -> None:
+    assert main(["bench", "--engines", "planar", "--tasks", "Hopper-v5", "Hoper-v5"]) == 2
+    assert main(["bench", "--engines", "planar", "plannar"]) == 2
+    assert not untrained
+
+
+@pytest.mark.usefixtures("untrained")
+def test_bench_measures_variants_and_discrete_tasks(capsys: pytest.CaptureFixture[str]) -> None:
+    engines = ("--engines", "planar", "gymnasium", "python", "envpool")
+    tasks = ("--tasks", "CartPole-v1", "InvertedPendulum-v5@gravity=2,observation_noise=0.1")
+    code = main(["bench", *engines, *tasks, "--population", "4", "--rounds", "1", "--threads", "1", "--json"])
+    out, said = capsys.readouterr()
+    assert code == 0
+    measured = [(row["task"].partition("@")[0], row["engine"]) for row in json.loads(out)]
+    right = {"CartPole-v1": ("gymnasium", "python"), "InvertedPendulum-v5": ("planar", "gymnasium", "python")}
+    assert measured == [(task, engine) for task, engines in right.items() for engine in engines]
+    said = " ".join(said.split())
+    assert "CartPole-v1, planar: left out: task 'CartPole-v1'" in said
+    assert "envpool: left out: task 'InvertedPendulum-v5@gravity=2.0,observation_noise=0.1': EnvPool knows no" in said
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "InvertedPendulum-v5@gravity=3", "InvertedPendulum-v5@noisy"])
+def test_pythons_own_loop_simulates_the_same_task(name: str) -> None:
+    n = 12
+    request = tiny_request(name, n_rows=n, sign=np.zeros(n, np.float32))
+    found = bench._python_loop(request).lengths.tolist()
+    assert found == get_engine("gymnasium").run(request, 1).lengths.tolist()
+    if "@" in name:
+        plain = replace(request, task=Task(request.task.id))
+        assert found != bench._python_loop(plain).lengths.tolist()
 
 
 def test_no_traceback_reaches_the_user(tmp_path: Path) -> None:

@@ -127,6 +127,14 @@ def test_refuses_models_outside_the_subset(inside: str, reason: str) -> None:
     assert reason in str(caught.value)
 
 
+def test_refuses_groups_of_actuators_that_are_disabled() -> None:
+    off = '<mujoco><option actuatorgroupdisable="2"/>'
+    motor = '<actuator><motor joint="turn" group="2"/></actuator></mujoco>'
+    text = HEAD.replace("<mujoco>", off) + SLIDES + '<geom size=".1"/>' + TAIL.replace("</mujoco>", motor)
+    with pytest.raises(EvergaitError, match=r"disabled groups of actuators \(actuatorgroupdisable, 0x4\) are not"):
+        compile_model(mujoco.MjModel.from_xml_string(text))
+
+
 USERS_ROBOT = """<mujoco><option timestep="0.003" integrator="{integrator}" impratio="2"/>
 <default><geom type="capsule" friction="0.8" condim="3" margin="0.002" solref="0.03 0.8"/>
 <joint axis="0 1 0" damping="0.3" armature="0.02" limited="true" range="-100 100" stiffness="2" springref="10"/>
@@ -182,12 +190,12 @@ def test_threads(name: str) -> None:
 
 def test_links_that_are_exactly_parallel_are_no_matter_of_neighbours() -> None:
     task = Task("Hopper-v5")
-    qpos, qvel, control = (part[:400] for part in random_states(environment(task).model, 400, seed=3))
+    qpos, qvel, control = random_states(environment(task).model, 400, seed=3)
     qpos[::8, 3:], qpos[::8, 1] = 0.0, 1.25  # straight and standing, beside folded ones whose links touch
     together = planar.step(task, qpos, qvel, control)
     assert np.isfinite(together[0]).all()
     for row in range(0, 400, 8):
-        alone = planar.step(task, *(part[row : row + 1] for part in (qpos, qvel, control)))
+        alone = planar.step(task, qpos[row : row + 1], qvel[row : row + 1], control[row : row + 1])
         assert all((one[0] == many[row]).all() for one, many in zip(alone, together, strict=True))
 
 

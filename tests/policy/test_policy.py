@@ -1,14 +1,17 @@
 """The layout of θ and the network against plain NumPy; at any width the bits of its float32 sums, or a refusal."""
 
 import itertools
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+from safetensors import safe_open
 from small import tiny_config
 
 from evergait import _native, train
@@ -19,7 +22,8 @@ from evergait.core.random import PERTURBATION, Noise
 from evergait.engines import Episodes
 from evergait.methods import Naive
 from evergait.policy import Activation, ActiveLayer, Candidates, Network, Policy, PolicyConfig, Statistics
-from evergait.policy.network import act
+from evergait.policy.layout import export_policy
+from evergait.policy.network import Acting, act
 from evergait.tasks import Task, spaces
 
 HOPPER, SWIMMER, WALKER = Task("Hopper-v5"), Task("Swimmer-v5"), Task("Walker2d-v5")
@@ -147,6 +151,34 @@ def test_statistics_normalise_observations() -> None:
     network = policy.network(SWIMMER, empty.add(SWIMMER, np.array([50, 50], np.int32), sums))
     np.testing.assert_allclose(network.mean, seen.reshape(-1, 8).mean(axis=0))  # type: ignore[arg-type]
     np.testing.assert_allclose(1 / network.scale, seen.reshape(-1, 8).std(axis=0), rtol=1e-9)  # type: ignore[operator]
+
+
+class Countdown(gymnasium.Env[Float32, int]):
+    """Its first action is not 0."""
+
+    observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,))
+    action_space = gymnasium.spaces.Discrete(4, start=-2)  # type: ignore[assignment]
+
+
+def test_an_exported_policy_knows_where_discrete_actions_begin(tmp_path: Path) -> None:
+    gymnasium.register("Countdown-v0", entry_point=Countdown)  # type: ignore[arg-type]
+    task, other = Task("Countdown-v0"), Task("CartPole-v1")
+    policy = Policy.build(PolicyConfig(), [task, other])
+    theta = policy.initial(seed=1)
+    export_policy(tmp_path / "policy.safetensors", policy, theta, Statistics.empty(policy.tasks))
+    page = (Path(__file__).parents[2] / "docs" / "policy-file.md").read_text()
+    code = page.split("```python\n")[1].split("```")[0].replace("Hopper-v5", task.id)
+    space: dict[str, Any] = {}
+    exec(code.replace("policy.safetensors", str(tmp_path / "policy.safetensors")), space)  # noqa: S102
+    acting, actions = Acting.of(policy.network(task), theta), set()
+    for seen in np.random.default_rng(0).normal(size=(50, 3)):
+        action = int(np.argmax(space["act"](seen))) + space["task"]["discrete_start"]
+        assert action == acting(seen)
+        actions.add(action)
+    assert len(actions) > 1
+    with safe_open(tmp_path / "policy.safetensors", "numpy") as file:
+        layout = json.loads(json.loads(file.metadata()["evergait"])["tasks"])
+    assert "discrete_start" not in layout[other.id]
 
 
 def test_absurd_widths_are_refused() -> None:

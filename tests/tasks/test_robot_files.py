@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,9 @@ from small import tiny_config, tiny_request
 import evergait as eg
 from evergait.cli import main
 from evergait.engines import engine_name, get_engine
-from evergait.tasks import Task, spaces
+from evergait.policy import Policy, PolicyConfig
+from evergait.tasks import Task, robot_file, spaces
+from evergait.training.observer import Observer, Position
 from evergait.training.phases import plan_phases
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "robot"
@@ -85,6 +88,103 @@ def test_the_model_and_the_rules_are_part_of_a_phases_name(folder: Path) -> None
     assert name(str(folder / "e0/crawler.toml")) != name(str(folder / "e1/crawler.toml"))
 
 
+def edit(file: Path, before: str, after: str) -> None:
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, after))
+
+
+EDITS = [("crawler.xml", 'gear="10"', 'gear="19"'), ("upright.toml", "forward = 2.0", "forward = 3.0")]
+
+
+@pytest.mark.parametrize("change", EDITS, ids=["model", "rules"])
+def test_an_edited_robot_is_another_one_in_the_same_process(change: tuple[str, str, str], folder: Path) -> None:
+    name, (file, *words) = str(folder / "upright.toml"), change
+
+    def seen() -> tuple[str, tuple[float, ...]]:
+        config = tiny_config(stream=(name,), method=eg.Naive(), engine="auto")
+        request = tiny_request(name, n_rows=4)
+        planar, mujoco = (get_engine(engine).run(request, 1).returns for engine in ("planar", "mujoco"))
+        np.testing.assert_allclose(planar, mujoco, rtol=1e-6, atol=1e-8)  # both simulate what is in the file
+        return plan_phases(config)[0].name, tuple(planar)
+
+    before = seen()
+    edit(folder / file, *words)
+    between = seen()
+    assert all(one != other for one, other in zip(before, between, strict=True))
+    edit(folder / file, *reversed(words))
+    assert seen() == before
+
+
+def test_an_edited_robot_has_other_spaces_and_another_engine(folder: Path) -> None:
+    task = Task(str(folder / "crawler.toml"))
+    assert (spaces(task).n_steps, engine_name("auto", task)) == (1000, "planar")
+    edit(folder / "crawler.xml", 'damping="1"', 'damping="1" frictionloss="0.1"')
+    edit(folder / "crawler.toml", 'model = "crawler.xml"', 'model = "crawler.xml"\nsteps = 7')
+    assert (spaces(task).n_steps, engine_name("auto", task)) == (7, "mujoco")
+
+
+def test_a_path_means_the_file_of_the_folder_that_one_is_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task("crawler.toml")
+    assert spaces(task).n_steps == 1000
+    shutil.copytree(folder, folder / "other")
+    monkeypatch.chdir(folder / "other")
+    edit(Path("crawler.toml"), "model", "steps = 7\nmodel")
+    assert spaces(task).n_steps == 7
+
+
+def test_robots_files_are_read_again_only_if_they_look_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, reads = Task(str(folder / "crawler.toml")), list[Task]()
+    read = robot_file.read_robot
+
+    def counted(task: Task) -> eg.RobotFile:
+        reads.append(task)
+        return read(task)
+
+    monkeypatch.setattr(robot_file, "read_robot", counted)
+    right = {robot_file.robot_digest(task) for _ in range(3)}
+    assert len(reads) == 3  # files this young may change within a tick of the clock
+    monkeypatch.setattr(robot_file, "SETTLED", 0)
+    right.add(robot_file.robot_digest(task))
+    reads.clear()
+    right.add(robot_file.robot_digest(task))
+    assert not reads
+    assert len(right) == 1
+    time.sleep(0.05)
+    edit(folder / "crawler.xml", 'gear="10"', 'gear="19"')  # as many bytes
+    os.utime(folder / "crawler.xml", ns=(0, 0))
+    assert robot_file.robot_digest(task) not in right
+    (folder / "crawler.xml").unlink()
+    with pytest.raises(eg.EvergaitError, match="there is no file"):
+        robot_file.robot_digest(task)
+
+
+def test_a_layout_is_of_one_robot(folder: Path) -> None:
+    task = Task(str(folder / "crawler.toml"))
+    policy = Policy.build(PolicyConfig(), [task])
+    path, active = policy.path(task), policy.active(task)
+    xml = (folder / "crawler.xml").read_text()
+    edit(folder / "crawler.xml", "</actuator>", '<motor joint="pitch"/></actuator>')
+    assert (policy.path(task), policy.active(task)) == (path, active)
+    with pytest.raises(eg.EvergaitError, match="has been edited since this policy was laid out for it; put it back"):
+        policy.network(task)
+    assert Policy.build(PolicyConfig(), [task]).network(task).n_actions == 2
+    (folder / "crawler.xml").write_text(xml)
+    assert policy.network(task).n_actions == 1
+
+
+@pytest.mark.parametrize("engine", ["planar", "mujoco"])
+def test_a_robot_that_is_edited_while_it_trains_ends_the_training(engine: str, folder: Path) -> None:
+    class Edits(Observer):
+        def generation_done(self, at: Position, seen: object) -> None:
+            edit(folder / "upright.toml", "forward = ", "forward = 1")
+
+    config = tiny_config(stream=(str(folder / "upright.toml"),), method=eg.Naive(), engine=engine, generations=3)
+    with pytest.raises(eg.EvergaitError, match=r"upright.toml': its file, or one of its model, has been edited"):
+        eg.train(config, folder / "run", threads=1, observers=[Edits()])
+    assert all('"done"' not in file.read_text() for file in folder.rglob("progress.json"))
+
+
 @pytest.mark.parametrize("where", ["/dev/zero", "../x.stl", "pipe.stl", "link.stl", "&#47;dev/zero", "linked/x.stl"])
 def test_a_model_opens_nothing_outside_its_folder(
     where: str, folder: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
@@ -134,6 +234,8 @@ BAD = [
     ("f.toml", 'model = "crawler.xml"\nhidden = 9', "hidden: is 9; it must be at most 4"),
     ("g.toml", 'model = "bad.xml"', "MuJoCo cannot read bad.xml"),
     ("h.toml", 'model = "free.xml"', "its joints must all be slides and hinges"),
+    ("j.toml", 'model = "crawler.xml"\nsteps = 0', "j.toml: steps: is 0; it must be at least 1"),
+    ("k.toml", 'model = "crawler.xml"\nsteps = 3000000000', "steps: is 3000000000; it must be at most 2,147,483,647"),
     ("i.toml", 'model = "crawler.xml"\nreward = { function = "x" }', "reward.function: is 'x'; it must be module:name"),
 ]
 
@@ -158,3 +260,40 @@ def test_what_the_planar_engine_cannot_do_goes_to_mujoco(folder: Path) -> None:
     task = Task(str(folder / "crawler.toml"))
     assert "dry joint friction is not supported" in get_engine("planar").refuses(task)
     assert engine_name("auto", task) == "mujoco"
+
+
+def test_the_longest_episodes_are_simulated(folder: Path) -> None:
+    name = str(folder / "long.toml")
+    eg.RobotFile("crawler.xml", steps=robot_file.LONGEST).save(name)
+    for engine in ("planar", "mujoco"):
+        assert get_engine(engine).run(tiny_request(name, n_rows=2, horizon=5), 1).lengths.tolist() == [5, 5]
+
+
+def strengthen(folder: Path) -> None:
+    file = folder / "crawler.xml"
+    file.write_text(file.read_text().replace('gear="1', 'gear="11'))
+
+
+def test_processes_of_the_gymnasium_engine_notice_an_edit(folder: Path) -> None:
+    name, seen = str(folder / "crawler.toml"), []
+    for _ in range(2):
+        request = tiny_request(name, n_rows=4, horizon=30)
+        theirs, ours = (get_engine(engine).run(request, 1).returns for engine in ("mujoco", "gymnasium"))
+        assert np.array_equal(theirs, ours)
+        seen.append(ours)
+        strengthen(folder)
+    assert not np.array_equal(*seen)
+
+
+class Strengthens(Observer):
+    """Edits the robot between two phases."""
+
+    def phase_done(self, at: Position) -> None:
+        strengthen(Path())
+
+
+def test_a_robot_that_is_edited_between_phases_is_stored_under_no_others_name(folder: Path) -> None:
+    stream = (str(folder / "crawler.toml"), "InvertedPendulum-v5")
+    config = tiny_config(stream=stream, method=eg.Naive(), engine="planar", horizon=20, generations=2)
+    with pytest.raises(eg.EvergaitError, match="has been edited since this training was planned"):
+        eg.train(config, folder / "run", threads=1, observers=[Strengthens()])

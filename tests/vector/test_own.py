@@ -76,6 +76,17 @@ def test_what_cannot_be_is_refused_by_name() -> None:
         env.step(np.zeros((2, 1)))
 
 
+def test_observation_noise_is_refused_and_not_forgotten() -> None:
+    words = r"variant: observation_noise is 0.1; it must be 0 for a robot of one's own"
+    noisy = Variant(observation_noise=0.1)
+    with pytest.raises(EvergaitError, match=words):
+        make_own(PlanarTask(CART, speed), 2, variants=[Variant(), noisy])
+    env = make_own(PlanarTask(CART, speed), 2)
+    with pytest.raises(EvergaitError, match=words):
+        env.set_variant(1, noisy)
+    assert env.variants == (Variant(), Variant())
+
+
 def test_rollouts_are_episodes_of_each_policy() -> None:
     network = policy("Hopper-v5", (4,))
     thetas = np.random.default_rng(0).normal(0, 0.5, (5, n_parameters(network))).astype(np.float32)

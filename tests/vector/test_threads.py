@@ -3,13 +3,16 @@
 import gc
 import os
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Thread
 
+import numpy as np
 from small import equal, play
 
+from evergait.core.arrays import Float64
 from evergait.core.errors import EvergaitError
-from evergait.vector import make
+from evergait.vector import make, n_parameters, policy, rollout
 
 
 def test_neither_threads_nor_neighbours_change_a_bit() -> None:
@@ -63,3 +66,17 @@ def test_two_threads_of_python_cannot_step_it_at_once() -> None:
         thread.join()
     assert refused
     assert set(refused) == {"vector: is in use; it must be used by one thread at a time"}
+
+
+def test_rollouts_in_threads_of_python_are_those_of_one() -> None:
+    network = policy("Hopper-v5")
+    thetas = np.random.default_rng(0).normal(0, 0.5, (1, n_parameters(network)))
+
+    def returns(first: int) -> Float64:
+        seeds = list(range(first, first + 2000))
+        return rollout("Hopper-v5", network, thetas, seeds, horizon=1).returns
+
+    firsts = range(0, 24_000, 2000)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(returns, firsts))
+    assert all(np.array_equal(many, returns(first)) for many, first in zip(found, firsts, strict=True))

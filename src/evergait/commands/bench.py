@@ -17,7 +17,8 @@ class Bench:
     tasks: tuple[str, ...] = ("Hopper-v5", "Swimmer-v5", "Walker2d-v5", "HalfCheetah-v5")
     """Tasks to measure."""
     engines: tuple[str, ...] = ("planar", "mujoco", "python", "envpool")
-    """Engines to measure; `python` is Gymnasium's own loop on one core, `envpool` is used if installed."""
+    """Engines to measure, where they can simulate the task; `python` is Gymnasium's own loop on one core, `envpool` is
+    used if installed."""
     threads: int = 0
     """Threads of every engine but `python`; 0 uses all cores."""
     population: int = 768

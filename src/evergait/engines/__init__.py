@@ -10,7 +10,7 @@ from evergait.core.errors import EvergaitError, nearest
 from evergait.engines.base import Engine, Episodes, Outcome, Recording
 from evergait.tasks import Task
 from evergait.tasks.process import Limits
-from evergait.tasks.robot_file import is_robot_file
+from evergait.tasks.robot_file import is_robot_file, robot_digest
 
 ENGINES: dict[str, str | type[Engine]] = {
     "planar": "evergait.engines.planar.engine:PlanarEngine",
@@ -63,13 +63,18 @@ def limited_engine(name: str, limits: Limits) -> Engine:
     return engine
 
 
-@functools.cache
 def engine_name(wanted: str, task: Task) -> str:
     """The engine that simulates a task: the wanted one or, for `auto`, the fastest that does not refuse.
 
     >>> engine_name("auto", Task("CartPole-v1"))
     'gymnasium'
     """
+    return _engine_name(wanted, task, robot_digest(task))
+
+
+@functools.cache
+def _engine_name(wanted: str, task: Task, digest: str) -> str:
+    """Asked once more if a robot's file was edited."""
     reasons = []
     asked = [name for name in available() if name not in OF_MUJOCO or _may_be_mujocos(task)]
     for name in asked if wanted == "auto" else [wanted]:

@@ -18,10 +18,12 @@ import numpy as np
 from evergait import _native
 from evergait.core.arrays import Array, Float32, Float64, Int32
 from evergait.core.data import require
+from evergait.core.errors import EvergaitError
 from evergait.core.files import write_tensors
 from evergait.core.random import INITIAL_WEIGHTS, Noise, layer_index, uniform
 from evergait.policy.network import Activation, ActiveLayer, Network
-from evergait.tasks import Task, spaces
+from evergait.tasks import Spaces, Task, spaces
+from evergait.tasks.robot_file import robot_digest
 
 Part = Literal["active", "shared", "own", "all"]
 
@@ -89,17 +91,26 @@ class Policy:
         return Policy(config, tuple(sorted(set(tasks), key=lambda task: task.name)))
 
     @functools.cached_property
+    def _known(self) -> dict[Task, tuple[Spaces, str]]:
+        """Each task's spaces and its robot file's digest, asked once: an edited file must not change half a layout."""
+        return {task: (spaces(task), robot_digest(task)) for task in self.tasks}
+
+    def space(self, task: Task) -> Spaces:
+        """Observation and action of a task that it can act in, as they were when θ was laid out."""
+        return self._known[task][0]
+
+    @functools.cached_property
     def layers(self) -> dict[str, Layer]:
         """Every layer by name, in the order of θ."""
         config = self.config
         widths = (config.input_width, *config.hidden)
         shapes = {f"hidden.{i}": shape for i, shape in enumerate(itertools.pairwise(widths))}
         if config.heads == "shared":
-            shapes["head"] = (widths[-1], max(spaces(task).n_actions for task in self.tasks))
+            shapes["head"] = (widths[-1], max(self.space(task).n_actions for task in self.tasks))
         for task in self.tasks:
-            shapes[f"input.{task.name}"] = (spaces(task).n_observations, config.input_width)
+            shapes[f"input.{task.name}"] = (self.space(task).n_observations, config.input_width)
             if config.heads == "separate":
-                shapes[f"head.{task.name}"] = (widths[-1], spaces(task).n_actions)
+                shapes[f"head.{task.name}"] = (widths[-1], self.space(task).n_actions)
         layers: dict[str, Layer] = {}
         offset = 0
         for name, (n_in, n_out) in shapes.items():
@@ -115,7 +126,7 @@ class Policy:
     def check(self) -> None:
         """Raise EvergaitError for more observations, actions or parameters than the native core takes."""
         for task in self.tasks:
-            widths = {"observations": spaces(task).n_observations, "actions": spaces(task).n_actions}
+            widths = {"observations": self.space(task).n_observations, "actions": self.space(task).n_actions}
             for what, width in widths.items():
                 right = f"from 1 to {_native.MAX_WIDTH}"
                 require(1 <= width <= _native.MAX_WIDTH, f"task {task.name!r}: the number of its {what}", width, right)
@@ -140,12 +151,17 @@ class Policy:
         return [
             (first, first.n_out, config.input_activation),
             *((layer, layer.n_out, config.activation) for layer in hidden),
-            (head, spaces(task).n_actions, config.output_activation),
+            (head, self.space(task).n_actions, config.output_activation),
         ]
 
     def network(self, task: Task, statistics: "Statistics | None" = None) -> Network:
-        """What an engine needs to act in the task."""
-        space = spaces(task)
+        """What an engine needs to act in the task; an error if that is another robot than θ was laid out for."""
+        space, digest = self._known[task]
+        if robot_digest(task) != digest:
+            raise EvergaitError(
+                f"task {task.name!r}: its file, or one of its model, has been edited since this policy was laid out "
+                "for it; put it back, or load or train anew"
+            )
         layers = tuple(
             ActiveLayer(layer.offset, layer.bias, layer.n_in, n_out, activation)
             for layer, n_out, activation in self.path(task)
@@ -231,7 +247,7 @@ def export_policy(path: Path, policy: Policy, theta: Float32, statistics: Statis
         tensors[f"{layer.name}.bias"] = theta[layer.bias : layer.end]
     layout = {}
     for task in policy.tasks:
-        space = spaces(task)
+        space = policy.space(task)
         mean, scale = statistics.normaliser(task) if policy.config.normalise else (None, None)
         if mean is not None and scale is not None:
             tensors[f"{task.name}.mean"], tensors[f"{task.name}.scale"] = mean, scale
@@ -241,4 +257,6 @@ def export_policy(path: Path, policy: Policy, theta: Float32, statistics: Statis
             "action_middle": space.action_middle.tolist(),
             "action_half_range": space.action_half_range.tolist(),
         }
+        if space.discrete_start:  # only there, so that other files keep their bytes
+            layout[task.name]["discrete_start"] = space.discrete_start
     write_tensors(path, tensors, {"format": "evergait-policy-1", "tasks": json.dumps(layout)})

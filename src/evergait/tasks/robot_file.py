@@ -9,12 +9,12 @@ With `healthy`, an episode ends where the second joint (height), the third (angl
 (state) leaves its range. `function = "my_module:reward"` under `reward` is for what these words cannot say.
 """
 
-import functools
 import re
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evergait.core.data import from_data, require, to_data, to_toml
+from evergait.core.data import from_data, require, to_data, to_toml, within
 from evergait.core.errors import EvergaitError
 from evergait.core.files import LIMIT, read_bytes, read_toml, sha256, write_atomically
 from evergait.tasks.base import Task
@@ -22,6 +22,8 @@ from evergait.tasks.base import Task
 ENDING = ".toml"
 _REFERENCE = re.compile(r"""(?<![\w-])(file\w*|\w*dir)\s*=\s*["']([^"']+)["']""")
 """Attributes of MJCF that name a file, or a folder of files."""
+LONGEST = 2**31 - 1
+"""Steps of an episode: engines count them in 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class RobotFile:
 
     def check(self) -> None:
         """Raise EvergaitError for settings that cannot work."""
-        require(self.steps >= 1, "steps", self.steps, "at least 1")
+        within(self.steps, 1, LONGEST, "steps")
         require(1 <= self.frame_skip <= 1000, "frame_skip", self.frame_skip, "from 1 to 1000")
         require(self.hidden >= 0, "hidden", self.hidden, "at least 0")
         require(self.reset_noise >= 0, "reset_noise", self.reset_noise, "at least 0")
@@ -115,30 +117,59 @@ def model_path(task: Task, robot: RobotFile) -> Path:
     return (Path(task.id).parent / robot.model).absolute()
 
 
-def model_files(task: Task, robot: RobotFile) -> list[bytes]:
-    """The content of the MJCF and of all files that it names: meshes, textures, other MJCFs.
+def model_files(task: Task, robot: RobotFile) -> dict[Path, bytes]:
+    """The MJCF and all files that it names, and their content: meshes, textures, other MJCFs.
 
     MuJoCo opens whatever is named, be it a pipe or without end; so each must be a plain file below the robot's folder.
     """
     path = model_path(task, robot)
-    contents, waiting, seen, left = [], [path], {path}, LIMIT
+    contents: dict[Path, bytes] = {}
+    waiting, seen, left = [path], {path}, LIMIT
     while waiting:
-        contents.append(read_bytes(waiting.pop(), left))
-        left -= len(contents[-1])
-        text = contents[-1].decode(errors="replace") if b"<" in contents[-1][:4096] else ""
+        file = waiting.pop()
+        contents[file] = content = read_bytes(file, left)
+        left -= len(content)
+        text = content.decode(errors="replace") if b"<" in content[:4096] else ""
         for attribute, name in _REFERENCE.findall(text):
             inside = ".." not in Path(name).parts and not Path(name).is_absolute() and "&" not in name
             found = sorted(path.parent.rglob(Path(name).name)) if inside else []
             if not found:
                 raise EvergaitError(f"{task.id}: model: names {name!r}; it must be a file below {path.parent}")
             if not attribute.endswith("dir"):
-                waiting += [file for file in found if file not in seen]
+                waiting += [other for other in found if other not in seen]
                 seen |= set(found)
     return contents
 
 
-@functools.cache
+SETTLED = 2 * 10**9
+"""Nanoseconds: a file that was changed more recently may be changed again without looking changed, as clocks tick."""
+_digests: dict[Path, tuple[dict[Path, tuple[int, ...]], str]] = {}
+"""Robot file → how every file that was read looked, and the digest."""
+
+
 def robot_digest(task: Task) -> str:
-    """What decides the bits of its episodes: the rules, and the model's files."""
-    robot = read_robot(task)
-    return sha256(to_toml(to_data(robot)).encode() + b"".join(model_files(task, robot)))[:24]
+    """What decides the bits of its episodes: the rules, and the model's files; nothing for a task that is no such file.
+
+    It is asked for many times in a generation, and meshes are large: files that look unchanged are not read again.
+    """
+    if not is_robot_file(task):
+        return ""
+    path = Path(task.id).absolute()
+    looks, digest = _digests.get(path, ({}, ""))
+    if not looks or any(_look(file) != look for file, look in looks.items()):
+        robot = read_robot(task)
+        files = model_files(task, robot)
+        digest = sha256(to_toml(to_data(robot)).encode() + b"".join(files.values()))[:24]
+        looks = {file: _look(file) for file in (path, *files)}
+        if all(looks.values()) and time.time_ns() - max(looks.values())[0] > SETTLED:
+            _digests[path] = looks, digest
+    return digest
+
+
+def _look(file: Path) -> tuple[int, ...]:
+    """What changes with a file's content, the time of its latest change first; nothing if it is gone."""
+    try:
+        found = file.stat()
+    except OSError:
+        return ()
+    return found.st_ctime_ns, found.st_mtime_ns, found.st_size, found.st_ino

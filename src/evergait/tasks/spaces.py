@@ -13,7 +13,7 @@ from evergait.core.plugins import check_trust, count_current_folder
 from evergait.tasks.base import Task, unsupported
 from evergait.tasks.process import Beat, ask, is_foreign, module_of
 from evergait.tasks.quiet import hushed
-from evergait.tasks.robot_file import is_robot_file
+from evergait.tasks.robot_file import is_robot_file, robot_digest
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,15 @@ def refusal(task: Task) -> str:
         return str(error)
 
 
-@functools.cache
 def _known(task: Task) -> tuple[Spaces, str]:
-    """Asked once; a foreign environment is asked in a process of its own, for it may hang or die."""
+    return _asked(task, robot_digest(task))
+
+
+@functools.cache
+def _asked(task: Task, digest: str) -> tuple[Spaces, str]:
+    """Once, and once more if a robot's file was edited; a foreign environment in a process of its own, for it may hang
+    or die.
+    """
     if not is_foreign(task):
         return look(task)
     _check_trust(task)

@@ -13,6 +13,7 @@ from typing import Any
 
 from evergait.config import Config
 from evergait.core.data import Family, to_identity
+from evergait.core.errors import EvergaitError
 from evergait.core.plugins import plugin_of, plugin_version
 from evergait.core.signals import interruptible
 from evergait.core.versions import MACHINE_ENGINES, libm_fingerprint, version_of, versions
@@ -152,6 +153,17 @@ def _identity(config: Config, stage: Stage, policy: Policy, parent: str) -> dict
     return with_versions(identity, is_recorded)
 
 
+def _check_robots(phase: Phase, policy: Policy) -> None:
+    """A robot that was edited since the phase was planned would be stored under the other one's name."""
+    planned = phase.identity.get("robots", {})
+    for task in policy.tasks:
+        if robot_digest(task) != planned.get(task.name, ""):
+            raise EvergaitError(
+                f"task {task.name!r}: its file, or one of its model, has been edited since this training was planned; "
+                "put it back, or train anew"
+            )
+
+
 @dataclass(frozen=True)
 class PhaseTrainer:
     """Trains the phases of one run into a store."""
@@ -174,7 +186,9 @@ class PhaseTrainer:
             with self.store.writing(phase.identity) as writer:
                 if writer:
                     trainer = self._trainer()
+                    _check_robots(phase, trainer.policy)
                     state = trainer.train(phase.stage, self._start(phase, trainer.policy), writer)
+                    _check_robots(phase, trainer.policy)
                     progress = {**trainer.progress(state), "versions": versions()}
                     writer.finish(state.result(), state.metadata(), progress)
                     break

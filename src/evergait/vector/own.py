@@ -89,6 +89,11 @@ class OwnSource:
 
     def group(self, variant: Variant) -> Group:
         """The robot of a variant; raises EvergaitError if the planar engine refuses it."""
+        if variant.observation_noise:
+            raise EvergaitError(
+                f"variant: observation_noise is {variant.observation_noise}; it must be 0 for a robot of one's own: "
+                "observation noise needs a task of Gymnasium's, or is added by `observe`"
+            )
         model = mujoco.MjModel.__copy__(self.model)
         apply_to_model(variant, model)
         compiled = compile_model(model)

@@ -11,16 +11,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from evergait import _native
-from evergait.core.arrays import Float32, Float64
-from evergait.core.errors import EvergaitError
+from evergait.core.arrays import Float32, Float64, Int64
+from evergait.core.data import require
+from evergait.core.errors import EvergaitError, nearest
 from evergait.core.random import PERTURBATION, Noise
-from evergait.engines import engine_name, get_engine
+from evergait.engines import available, engine_name, get_engine
 from evergait.engines.base import Episodes, Outcome
+from evergait.engines.gymnasium.episode import perceived
 from evergait.es import Adam, centered_ranks
 from evergait.policy import Policy, PolicyConfig
-from evergait.tasks import Task, make, spaces
+from evergait.tasks import Task, Variant, make, spaces
+from evergait.tasks.base import apply_to_environment
 
 SIGMA = 0.02
+LOOPS = ("python", "envpool")
+"""What is measured beside our engines."""
+
+Runner = Callable[[Episodes], Outcome]
 
 
 @dataclass(frozen=True)
@@ -71,14 +78,13 @@ def measure(
     tell: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Speed]:
     """Time every engine on the same rows, interleaved, the best of all rounds; Python's own loops get fewer rows."""
-    for task in tasks:
+    _check_names(tasks, engines)
+    for task, runs in [(task, _runners(task, engines, n_threads, tell)) for task in tasks]:  # all, before work starts
         theta = survivor(task, n_threads)
         full = generation(task, theta, n_rows, index=1_000_000)
         best: dict[str, float] = {}
         for _ in range(n_rounds):
-            for name in engines:
-                if (run := _runner(name, task, n_threads)) is None:
-                    continue
+            for name, run in runs.items():
                 share = {"python": 48, "envpool": 12}.get(name, 1)
                 request = full.rows(slice(0, max(2 * n_threads, n_rows // share)))
                 begin = time.perf_counter()
@@ -91,27 +97,57 @@ def measure(
             yield Speed(task.name, name, threads, reached, reached / best["mujoco"] if "mujoco" in best else None)
 
 
-def _runner(name: str, task: Task, n_threads: int) -> Callable[[Episodes], Outcome] | None:
-    """How to run rows on an engine, or nothing if it refuses the task."""
+def _check_names(tasks: list[Task], engines: list[str]) -> None:
+    known = ("auto", *available(), *LOOPS)
+    require(bool(tasks), "tasks", tasks, "at least one, such as Hopper-v5")
+    require(bool(engines), "engines", engines, f"at least one of {', '.join(known)}")
+    for name in engines:
+        if name not in known:
+            raise EvergaitError(f"engines: there is none called {name!r}{nearest(name, known)}")
+
+
+def _runners(task: Task, engines: list[str], n_threads: int, tell: Callable[[str], None]) -> dict[str, Runner]:
+    """How to run a task's rows on each engine; those that refuse it are left out with words, and all cannot be."""
+    spaces(task)  # refuses what is not there, and says it shorter than the engines would
+    engine_name("auto", task)
+    found, reasons = dict[str, Runner](), []
+    for name in engines:
+        try:
+            found[name] = _runner(name, task, n_threads)
+        except EvergaitError as error:
+            reasons.append(str(error))
+            tell(f"{task.name}, {name}: left out: {error}")
+    if not found:
+        raise EvergaitError(f"engines: none of them can be measured: {'; '.join(reasons)}")
+    return found
+
+
+def _runner(name: str, task: Task, n_threads: int) -> Runner:
+    """How to run rows on an engine; raises EvergaitError if it refuses the task."""
     if name == "envpool":
-        return None if importlib.util.find_spec("envpool") is None else (lambda rows: _envpool(rows, n_threads))
+        if task.variant != Variant():
+            raise EvergaitError(f"task {task.name!r}: EnvPool knows no variants")
+        if importlib.util.find_spec("envpool") is None:
+            raise EvergaitError("envpool is not installed")
+        return lambda rows: _envpool(rows, n_threads)
     if name == "python":
         return _python_loop
-    try:
-        engine = get_engine(engine_name(name, task))
-    except EvergaitError:
-        return None
+    engine = get_engine(engine_name(name, task))
     return lambda rows: engine.run(rows, n_threads)
 
 
 def _python_loop(rows: Episodes) -> Outcome:
     """Gymnasium as most people run it: one environment, one core, the policy in NumPy."""
-    env = make(rows.task)
+    task, env = rows.task, make(rows.task)
+    apply_to_environment(task.variant, env)
     lengths = np.zeros(len(rows), np.int32)
     for row, seed in enumerate(rows.seed.tolist()):
         observation, _ = env.reset(seed=seed)
         over = False
         while not over:
+            if task.variant.observation_noise:
+                n = rows.network.n_observations
+                observation = perceived(task, observation, seed, int(lengths[row]), n)
             observation, _, terminated, truncated, _ = env.step(_act(rows, np.asarray(observation, np.float32)))
             lengths[row] += 1
             over = terminated or truncated
@@ -131,10 +167,14 @@ def _envpool(rows: Episodes, n_threads: int, n_steps: int = 250) -> Outcome:
     return Outcome(np.zeros(n), np.full(n, n_steps, np.int32), np.zeros(n, bool))
 
 
-def _act(rows: Episodes, x: Float32) -> Float64:
+def _act(rows: Episodes, x: Float32) -> Float64 | Int64:
     """Actions of the unperturbed policy for (…, n_observations)."""
     for layer in rows.network.layers:
         weight = rows.theta[layer.weight :][: layer.n_in * layer.n_out].reshape(layer.n_out, layer.n_in)
         x = x @ weight.T + rows.theta[layer.bias :][: layer.n_out]
         x = np.tanh(x) if layer.activation == "tanh" else np.maximum(x, 0) if layer.activation == "relu" else x
-    return (x * rows.network.action_half_range).astype(np.float64)
+    network = rows.network
+    if network.discrete:
+        chosen: Int64 = np.argmax(x, axis=-1) + network.discrete_start
+        return chosen
+    return (network.action_middle + x * network.action_half_range).astype(np.float64)

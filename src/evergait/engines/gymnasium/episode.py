@@ -21,6 +21,7 @@ from evergait.tasks import Task, make
 from evergait.tasks.base import apply_to_environment, has_model
 from evergait.tasks.process import Channel, die_with, end_forks, in_words, register
 from evergait.tasks.quiet import hushed
+from evergait.tasks.robot_file import robot_digest
 
 READY = -1
 """Stands for a row: a process answers it when it has made the environment."""
@@ -202,7 +203,7 @@ def main(pipe: int, lifeline: int) -> None:
     """Serve until the other end of the pipe is closed; both arguments are file descriptors."""
     die_with(lifeline)
     connection, us = Channel(socket.socket(fileno=pipe)), os.getpid()
-    environments: dict[Task, Episode] = {}
+    environments: dict[tuple[Task, str], Episode] = {}
     with contextlib.suppress(EOFError, OSError):
         while True:
             # First what to simulate, then some of its rows, until something else is to be simulated.
@@ -217,12 +218,13 @@ def main(pipe: int, lifeline: int) -> None:
                 connection.send((row, answer))
 
 
-def _answer(environments: dict[Task, Episode], episodes: Episodes, row: int) -> Row | str | None:
+def _answer(environments: dict[tuple[Task, str], Episode], episodes: Episodes, row: int) -> Row | str | None:
     """The outcome of a row, nothing if it is READY, or what the environment's user must read."""
     try:
-        if episodes.task not in environments:
-            environments[episodes.task] = Episode(episodes.task)
-        return None if row == READY else environments[episodes.task].run(episodes, row)
+        known = episodes.task, robot_digest(episodes.task)  # a robot's file may have been edited since
+        if known not in environments:
+            environments[known] = Episode(episodes.task)
+        return None if row == READY else environments[known].run(episodes, row)
     except EvergaitError as error:
         return str(error)
     except BaseException as error:  # also SystemExit and KeyboardInterrupt: this process ends by its pipe alone

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from evergait.engines.planar.model import PlanarModel, compile_model, flatten
 from evergait.tasks import Task, make, spaces
 from evergait.tasks.base import apply_to_environment, unsupported
 from evergait.tasks.quiet import quiet
-from evergait.tasks.robot_file import is_robot_file, read_robot
+from evergait.tasks.robot_file import is_robot_file, read_robot, robot_digest
 
 Kind = Literal["runner", "walker", "pendulum", "double pendulum"]
 """Swimmer and HalfCheetah run; Hopper and Walker2d must also stay upright."""
@@ -34,6 +35,8 @@ _N_HIDDEN = {"HalfCheetah-v5": 1, "Hopper-v5": 1, "Swimmer-v5": 2, "Walker2d-v5"
 
 Range = tuple[float, float]
 _EVERYWHERE: Range = (-np.inf, np.inf)
+_drawing = threading.Lock()
+"""Threads share a compiled robot, and its environment draws for one of them at a time."""
 
 
 @dataclass(frozen=True)
@@ -78,19 +81,24 @@ class Robot:
         position = np.empty((len(different), self.model.n_dofs))
         velocity = np.empty_like(position)
         drawn: list[Float64] = []
-        self.env.set_state = lambda qpos, qvel: drawn.extend((qpos, qvel))
-        self.env._get_obs = lambda: None
-        for row, seed in enumerate(different.tolist()):
-            drawn.clear()
-            self.env.np_random = seeding.np_random(seed)[0]
-            self.env.reset_model()
-            position[row], velocity[row] = drawn
+        with _drawing:
+            self.env.set_state = lambda qpos, qvel: drawn.extend((qpos, qvel))
+            self.env._get_obs = lambda: None
+            for row, seed in enumerate(different.tolist()):
+                drawn.clear()
+                self.env.np_random = seeding.np_random(seed)[0]
+                self.env.reset_model()
+                position[row], velocity[row] = drawn
         return position[place], velocity[place]
 
 
-@functools.cache
 def compile_robot(task: Task) -> Robot:
-    """Compile a task; raises EvergaitError if that cannot be."""
+    """Compile a task, once unless its file is edited; raises EvergaitError if that cannot be."""
+    return _compiled(task, robot_digest(task))
+
+
+@functools.cache
+def _compiled(task: Task, digest: str) -> Robot:
     return compile_environment(task, make)
 
 

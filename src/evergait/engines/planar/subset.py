@@ -68,6 +68,8 @@ def reasons(model: Any) -> Iterator[str]:
         yield f"disable flags {option.disableflags:#x} are not supported"
     if option.enableflags & ~int(mujoco.mjtEnableBit.mjENBL_ENERGY):
         yield f"enable flags {option.enableflags:#x} are not supported"
+    if option.disableactuator:
+        yield f"disabled groups of actuators (actuatorgroupdisable, {option.disableactuator:#x}) are not supported"
     if np.any(option.wind):
         yield "wind is not supported"
     if (option.density or option.viscosity) and np.any(np.asarray(model.geom_fluid)):
