@@ -99,7 +99,7 @@ def findings(words: Reading, code: Reading, fresh: Callable[[Run, str], float]) 
     """The page's section on what the two readings show."""
     if (now := digest(words, code)) != WRITTEN_FOR:
         raise SystemExit(f"scripts/findings.py: these are other runs ({now}); read the words again, then name them")
-    parts = [in_numbers(words, code), words_alone(words, fresh), *code_alone(words, code, fresh), cuts(code)]
+    parts = [*in_numbers(words, code), words_alone(words, fresh), *code_alone(words, code, fresh), cuts(code)]
     return "\n".join(f"- {part}" for part in parts)
 
 
@@ -113,7 +113,7 @@ def said_bests(task: str) -> str:
     return listed([said(condition, TASKS.index(task), task, 1) for condition in CONDITIONS])
 
 
-def in_numbers(words: Reading, code: Reading) -> str:
+def in_numbers(words: Reading, code: Reading) -> list[str]:
     """Distances, and the best returns behind them."""
     near, whole = ([code.distance(c, whole=w) for c in CONDITIONS] for w in (False, True))
     far = [words.distance(c) for c in CONDITIONS]
@@ -125,29 +125,30 @@ def in_numbers(words: Reading, code: Reading) -> str:
     }
     first = [round(published(c, "Walker2d > Hopper > Swimmer")[0, WALKER][1]) for c in ("shared", "distinct")]
     paper = listed([f"{said('shared', stage, HOPPER) / said('shared', 0, HOPPER, 1):.2f}" for stage in (1, 2)])
-    return (
-        f"**By the distance, the authors' code is nearer to the paper in {sum(lead > 0)} of {len(CONDITIONS)} "
-        f"conditions.** {100 * (1 - left.mean() / lead.mean()):.0f} % of its lead comes from cut evaluations (see "
-        f"below), by condition {listed(shares)} %: without them its mean distance is {np.mean(whole):.3f} in place "
-        f"of {np.mean(near):.3f}, that of the words {np.mean(far):.3f}, and *shared* is {whole[0]:.3f} against "
-        f"{far[0]:.3f}, all but a tie. Best Hopper of the first phases, with a shared head and with a head per task: "
-        f"{code.best('shared', HOPPER)} and {code.best('distinct', HOPPER)}, in the paper "
-        f"{said('shared', 0, HOPPER, 1)} and {said('distinct', 0, HOPPER, 1)}, in words "
-        f"{words.best('shared', HOPPER)} and {words.best('distinct', HOPPER)} (both rise late: "
-        f"{words.curve('shared', 0, HOPPER)[800]} at generation 800 and {words.curve('distinct', 0, HOPPER)[760]} at "
-        f"760). Swimmer comes to {code.bests(SWIMMER)} (shared, replay, distinct), in words to "
-        f"{words.bests(SWIMMER)}, in the paper to {said_bests(SWIMMER)}; Walker2d to {code.bests(WALKER)}, in words "
-        f"to {words.bests(WALKER)}, in the paper to {said_bests(WALKER)}. Trained alone, Walker2d comes to "
+    return [
+        f"**By the distance, the authors' code is nearer in {sum(lead > 0)} of {len(CONDITIONS)} conditions** "
+        f"({np.mean(near):.3f} against {np.mean(far):.3f} on average). {100 * (1 - left.mean() / lead.mean()):.0f} % "
+        f"of its lead comes from cut evaluations (see below), by condition {listed(shares)} %: without them its mean "
+        f"distance is {np.mean(whole):.3f}, and *shared* is {whole[0]:.3f} against {far[0]:.3f}, all but a tie. What "
+        "makes the difference, these runs do not tell: the readings differ in many points ([reading.md](reading.md)), "
+        "and there is one seed of each.",
+        "**Best Hopper of the first phases**, with a shared head and with a head per task: "
+        f"{code.best('shared', HOPPER)} and {code.best('distinct', HOPPER)} in code, {said('shared', 0, HOPPER, 1)} "
+        f"and {said('distinct', 0, HOPPER, 1)} in the paper, {words.best('shared', HOPPER)} and "
+        f"{words.best('distinct', HOPPER)} in words (both rise late: {words.curve('shared', 0, HOPPER)[800]} at "
+        f"generation 800 and {words.curve('distinct', 0, HOPPER)[760]} at 760).",
+        f"**Best Swimmer and Walker2d** (shared, replay, distinct): Swimmer comes to {code.bests(SWIMMER)} in code, "
+        f"{said_bests(SWIMMER)} in the paper, {words.bests(SWIMMER)} in words; Walker2d to {code.bests(WALKER)} in "
+        f"code, {said_bests(WALKER)} in the paper, {words.bests(WALKER)} in words. Trained alone, Walker2d comes to "
         f"{code.alone(WALKER)} in code (words: not trained); the paper has {SINGLE_TASK[WALKER]:.0f} alone, and "
-        f"{first[0]} where it is the first task of a stream with a shared head ({first[1]} with a head per task). Not "
-        "every number is nearer: with a shared head and no replay Hopper's worst share in the two later phases is "
-        f"{paper} in the paper, {worst['words']} in words, {worst['code']} in code; and the paper's Walker2d and "
-        "Swimmer with replay are far from both readings. What makes the difference, these runs do not tell: the "
-        "readings differ in many points ([reading.md](reading.md)), and there is one seed of each. "
-        "Replay with a budget of 12 was trained later, in code only, and the rule does not count it: its distance is "
-        f"{code.distance('replay-12'):.3f}, and {code.distance('replay-12', whole=True):.3f} without evaluations "
-        "that were cut."
-    )
+        f"{first[0]} where it is the first task of a stream with a shared head ({first[1]} with a head per task).",
+        "**Not every number is nearer in code**: with a shared head and no replay Hopper's worst share in the two "
+        f"later phases is {paper} in the paper, {worst['words']} in words, {worst['code']} in code; and the paper's "
+        "Walker2d and Swimmer with replay are far from both readings.",
+        "**Replay with a budget of 12** was trained later, in code only, and the rule does not count it: its distance "
+        f"is {code.distance('replay-12'):.3f}, and {code.distance('replay-12', whole=True):.3f} without evaluations "
+        "that were cut.",
+    ]
 
 
 def words_alone(words: Reading, fresh: Callable[[Run, str], float]) -> str:

@@ -34,9 +34,9 @@ def panels() -> Iterator[tuple[str, list[Image.Image]]]:
     results = load_results(SAMPLE)
     runs = {entry.condition: entry.run for entry in results.entries}
     wanted = (
-        ("it has learnt to walk", "naive", 0),
-        ("then to swim", "naive", 1),
-        ("the same, distilling", "distill", 1),
+        ("walking, just learnt", "naive", 0),
+        ("after learning to swim", "naive", 1),
+        ("the same, distilled", "distill", 1),
     )
     with closing(recorder(TASK, None)) as one:
         robot = one.robot.describe()
