@@ -51,7 +51,7 @@ def studies() -> dict[str, Any]:
 def scripts_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys, "path", [str(SCRIPTS), *sys.path])
     yield
-    for name in ("pages", "findings"):
+    for name in ("pages", "findings", "verdicts"):
         sys.modules.pop(name, None)
 
 
@@ -154,7 +154,8 @@ def test_nothing_beside_the_benchmarks_hides_the_standard_library() -> None:
 
 
 RESULTS = Path(__file__).parents[2] / "results"
-SCALES = {"paper": "full"}
+DECLARED = {"paper": ("paper", "full"), "authors-third": ("authors", "third")}
+"""Folder → study and scale, where they are not the folder's name and the study's own."""
 STUDIES = sorted({path.parent.name for name in ("phases.zip", "study.json") for path in RESULTS.glob(f"*/{name}")})
 
 
@@ -174,8 +175,11 @@ def test_finished_phases_are_whole_and_known_to_their_study(name: str) -> None:
         store.folder(phase).ledger()
     _, cells = read_cells(RESULTS / name)
     assert found <= {phase for cell in cells for phase in cell.phases}
+    study, scale = DECLARED.get(name, (name, ""))
+    n_seeds = len({cell.seed for cell in cells})
     declared = {
-        cell.key: cell.config for cell in map(stored, study_cells(read_study(name).at_scale(SCALES.get(name, ""))))
+        cell.key: cell.config
+        for cell in map(stored, study_cells(read_study(study).at_scale(scale).with_seeds(n_seeds)))
     }
     for cell in cells:
         assert to_data(config_from_data(cell.config, name)) == declared[cell.key]

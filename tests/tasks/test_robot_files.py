@@ -282,7 +282,7 @@ def test_processes_of_the_gymnasium_engine_notice_an_edit(folder: Path) -> None:
         assert np.array_equal(theirs, ours)
         seen.append(ours)
         strengthen(folder)
-    assert not np.array_equal(*seen)
+    assert not np.array_equal(seen[0], seen[1])
 
 
 class Strengthens(Observer):
