@@ -21,14 +21,15 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
+import verdicts  # noqa: E402
 from findings import CONDITIONS, LATE, ORDER, Reading, findings, uncut  # noqa: E402
 from pages import DOCS, fill_in, markdown, rows  # noqa: E402
+from verdicts import EPISODES, fresh  # noqa: E402
 
 from evergait.analysis.study import Analysis  # noqa: E402
 from evergait.analysis.tables import extrema_tables, runs_table, single_task_table  # noqa: E402
 from evergait.analysis.transfer import panel  # noqa: E402
 from evergait.cli import main as evergait  # noqa: E402
-from evergait.config import Evaluation  # noqa: E402
 from evergait.core.table import Table, Value  # noqa: E402
 from evergait.figures.drawing import (  # noqa: E402
     SETTINGS,
@@ -37,22 +38,16 @@ from evergait.figures.drawing import (  # noqa: E402
     legend_below,
     panels,
 )
-from evergait.paper.claims import claims_table  # noqa: E402
 from evergait.paper.numbers import distance, published  # noqa: E402
 from evergait.paper.study import analyse  # noqa: E402
 from evergait.studies.base import read_study  # noqa: E402
 from evergait.studies.cells import Tree, study_cells  # noqa: E402
 from evergait.studies.folder import load_results, read_cells  # noqa: E402
 from evergait.tasks.base import short  # noqa: E402
-from evergait.training.evaluate import Evaluator  # noqa: E402
-from evergait.training.run import Run  # noqa: E402
-from evergait.workers import LocalWorkers  # noqa: E402
 
 WORDS, SHOWN = "the paper's words", "the authors' code"
 STUDIES = {WORDS: ROOT / "results" / "paper", SHOWN: ROOT / "results" / "authors"}
 """The two readings of the paper; docs/reading.md tells them apart. The report, curves and headline are the second's."""
-FRESH = 50
-"""Fresh episodes of the last θ."""
 MEANING = {
     "shared": "nothing done against forgetting",
     "replay-192": "replay of earlier tasks",
@@ -141,18 +136,10 @@ def kept(found: dict[str, Analysis]) -> Table:
         *("condition", "task", "best, paper", *(f"best, {name}" for name in names)),
         *(f"last phase, {name}" for name in ("paper", *names)),
         *(f"median of the last {LATE}, {name}" for name in names),
-        *(f"{FRESH} fresh episodes, {name}" for name in names),
+        *(f"{EPISODES} fresh episodes, {name}" for name in names),
     )
     caption = "Best return while a task was learnt, and what was left of it in the last phase"
     return Table("kept", caption, columns, tuple(table_rows), 0)
-
-
-def fresh(run: Run, name: str) -> float:
-    """Mean return of the last θ over whole episodes with seeds of their own."""
-    state, workers = run.state(-1), LocalWorkers(1)
-    task = next(task for task in run.policy.tasks if task.name == name)
-    evaluator = Evaluator(run.policy, {task: "planar"}, workers, Evaluation(), seed=run.config.seed + 1)
-    return float(workers.run("planar", evaluator.episodes(state.theta, task, state.statistics, FRESH)).returns.mean())
 
 
 def headline(analysis: Analysis) -> str:
@@ -165,25 +152,28 @@ def headline(analysis: Analysis) -> str:
             best = [ledger.curve(task).max() for ledger, task in zip(metrics.ledgers, tasks, strict=True)]
             end = [fresh(entry.run, task) for task in tasks]
             lines.append((meaning, *(f"{b:.0f} → {e:.0f}" for b, e in zip(best, end, strict=True))))
-    caption = f"Best evaluation while a task was learnt → {FRESH} fresh episodes at the end of the stream (one seed)"
+    caption = f"Return, best evaluation while learnt → {EPISODES} fresh episodes at the end of the stream (one seed)"
     return markdown(Table("headline", caption, ("", *ORDER.split(" > ")), tuple(lines)))
 
 
 def verified() -> str:
-    """The last evaluation of every phase, played again by `evergait verify`."""
-    table_rows: list[tuple[Value, ...]] = []
-    names = ("phase", "task", "recorded", "gymnasium", "allowed", "largest difference")
-    n_agree = 0
-    for reading, folder in STUDIES.items():
+    """The last evaluation of every phase, played again by `evergait verify`: a row per study and condition."""
+    found: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for reading, folder in {**STUDIES, "the authors' code, a third": verdicts.FOLDER}.items():
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             evergait(["verify", str(folder), "--json"])
         for row in json.loads(out.getvalue())["rows"]:
-            n_agree += row["agrees"]
-            table_rows.append((reading, *(row[name] for name in names)))
-    means = ("recorded mean", "plain Gymnasium", "allowed difference", "largest difference of an episode")
-    caption = f"{n_agree} of {len(table_rows)} recorded means agree with plain Gymnasium"
-    return markdown(Table("verified", caption, ("reading", "phase", "task", *means), tuple(table_rows)))
+            found.setdefault((reading, row["phase"].split(", ")[0]), []).append(row)
+    table_rows: list[tuple[Value, ...]] = []
+    for names, means in found.items():
+        gaps = [abs(row["recorded"] - row["gymnasium"]) for row in means]
+        shares = [gap / row["allowed"] for gap, row in zip(gaps, means, strict=True)]
+        table_rows.append((*names, len(means), sum(row["agrees"] for row in means), max(gaps), max(shares)))
+    n_agree, n = (sum(row[i] for row in table_rows) for i in (3, 2))  # type: ignore[misc]
+    columns = ("reading", "condition", "means", "agree", "largest difference", "as a share of what is allowed")
+    caption = f"{n_agree} of {n} recorded means agree with plain Gymnasium"
+    return markdown(Table("verified", caption, columns, tuple(table_rows)))
 
 
 def cost() -> str:
@@ -228,10 +218,11 @@ def parts() -> dict[str, dict[str, str]]:
         "findings": findings(Reading(found[WORDS]), Reading(found[SHOWN]), fresh),
         "tables": in_turn({r: markdown(single_task_table(a), *extrema_tables(a)) for r, a in found.items()}),
         "runs": in_turn({r: f"{markdown(runs_table(a))}\n\n{a.scale_words}" for r, a in found.items()}),
-        "claims": in_turn({reading: markdown(claims_table(analysis)) for reading, analysis in found.items()}),
         "cost": cost(),
+        **verdicts.parts(found[SHOWN]),
     }
-    return {"reproduction.md": blocks, "../README.md": {"headline": headline(found[SHOWN])}}
+    readme = {"headline": headline(found[SHOWN]), "claims": blocks["in short"]}
+    return {"reproduction.md": blocks, "../README.md": readme}
 
 
 def main() -> None:
@@ -239,10 +230,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--skip-verify", action="store_true", help="leave what takes policies and minutes as it is")
     options = parser.parse_args()
+    verdicts.draw()
     found = analyses()
     curves("reproduction", {reading: (analysis, "R̂", "score") for reading, analysis in found.items()})
-    transfer = {"BWT": "backward", "FWT": "forward"}
-    curves("reproduction-transfer", {name: (found[SHOWN], name, kind) for name, kind in transfer.items()})
     for page, blocks in parts().items():
         fill_in(page, blocks)
     if not options.skip_verify:
