@@ -128,7 +128,7 @@ struct PairFinder {
     const M parallel = det < 1e-8 * (ma * mc);  // within 1e-4 radians, as in MuJoCo 4
     const M crossed = near & ~parallel;
     if (any<W>(crossed)) {
-      // Not in lanes without such a contact: 0/0 of exactly parallel links would reach the solver through their weight 0.
+      // Not in other lanes: 0/0 of exactly parallel links would reach their solver, past a weight of 0.
       V t1 = keep<W>(crossed, (mc * u - mb * w) / det), t2 = keep<W>(crossed, (ma * w - mb * u) / det);
       const M high = t1 > 1.0, low = t1 < -1.0;
       t2 = high ? (w - mb) / mc : (low ? (w + mb) / mc : t2);
