@@ -1,13 +1,17 @@
 """What tests of live pages share: a real Chromium, and a bare page that has the engine and nothing else."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import evergait
+from evergait.live.lab import SAMPLE
 from evergait.live.page import ENGINE, WORKER, assets, packed_module
 from evergait.report.html import ASSETS
+from evergait.store.pack import unpack
 
 SCRIPTS = (*ENGINE, "trainer.js", "unpack.js")
 START = """
@@ -55,3 +59,20 @@ def engine(browser: Any, bare: Path) -> Iterator[Call]:
     yield caller(page, bare)
     context.close()
     assert failures == []
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished study."""
+    path = tmp_path_factory.mktemp("watched") / "study"
+    shutil.copytree(SAMPLE, path)
+    unpack(path / "phases")
+    return path
+
+
+@pytest.fixture
+def watching(folder: Path) -> Iterator[Any]:
+    """The page that follows it."""
+    page = evergait.watch(folder)
+    yield page
+    page.close()

@@ -213,7 +213,7 @@ QUICK = {
     ),
     "escapes": ("reliability.test_surroundings", "inert escape", "printed as text"),
     "archives": ("store.test_archive", "", "the same bytes back, damage noticed, strangers' archives refused"),
-    "pages": ("browser.test_watch", "own_page touching line damaged folder hostile", "in a real browser, too"),
+    "pages": ("live.test_answers", "own_page touching line damaged folder", "what a page of trainings asks for"),
     "arrays": ("vector.test_environment", "mistakes diverges", "refused by name, and nothing has changed"),
     "retrained": ("commands.test_retrain", "", "`verify --train` and `reproduce`"),
     "lock": ("project.test_release", "lock", "`make setup` takes nothing else"),

@@ -1,0 +1,215 @@
+"""What `evergait watch` tells, who it answers, and how fast."""
+
+import fcntl
+import http.client
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+import evergait
+from evergait.core.errors import EvergaitError
+from evergait.core.files import read_json, write_json
+from evergait.live.answers import Answers, read_curve
+from evergait.live.lab import SAMPLE
+from evergait.live.server import Server
+from evergait.live.trainings import find_trainings
+from evergait.store.pack import unpack
+from evergait.store.phases import PhaseFolder, PhaseStore
+from evergait.studies.progress import study_status
+
+
+def ask(address: str, path: str = "", method: str = "GET", **headers: str) -> tuple[int, bytes]:
+    """One request, with headers that a browser would not let a page set."""
+    split = urlsplit(address)
+    connection = http.client.HTTPConnection("127.0.0.1", split.port, timeout=20)
+    connection.putrequest(method, path or split.path, skip_host="Host" in headers)
+    for name, value in headers.items():
+        connection.putheader(name.replace("_", "-"), value)
+    connection.endheaders()
+    answer = connection.getresponse()
+    found = answer.status, answer.read()
+    connection.close()
+    return found
+
+
+def test_only_its_own_page_is_answered(watching: Any) -> None:
+    address = watching.address
+    path = urlsplit(address).path
+    host = urlsplit(address).netloc
+    assert ask(address)[0] == 200
+    assert ask(address, "/")[0] == 403
+    assert ask(address, f"/{'x' * 32}/")[0] == 403
+    assert ask(address, Host="evil.example")[0] == 403, "a name rebound to this machine"
+    assert ask(address, f"{path}curves", Origin="http://evil.example")[0] == 403
+    assert ask(address, f"{path}curves", Sec_Fetch_Site="cross-site")[0] == 403
+    assert ask(address, Host=host, Origin=f"http://{host}")[0] == 200
+    assert ask(address, method="POST")[0] == 501
+    assert ask(address, f"{path}../../etc/passwd")[0] == 404
+    assert ask(address, f"{path}report?training=/etc")[0] == 400
+    assert urlsplit(address).hostname == "127.0.0.1"
+    assert ask(address, f"{path}curves", Origin="null")[0] == 403, "as a page in a sandbox asks"
+
+
+def test_curves_and_policies(watching: Any, folder: Path) -> None:
+    path = urlsplit(watching.address).path
+    answers = Answers(folder)
+    (training,) = answers.everything()["trainings"]
+    assert {state["state"] for state in training["phases"].values()} == {"done"}
+    assert answers.changes() == []
+    names = training["cells"][0]["phases"]
+    where = f"training={quote(str(folder), safe='')}"
+    _, content = ask(watching.address, f"{path}curves?{where}&names={','.join(names)},unknown")
+    curves = json.loads(content)
+    assert sorted(curves) == sorted(names)
+    first = curves[names[0]]
+    ledger = PhaseStore(folder / "phases").folder(names[0]).ledger()
+    assert first["generations"] == ledger.generations
+    assert first["returns"]["Walker2d-v5"] == pytest.approx(ledger.curve("Walker2d-v5"), abs=1e-3)
+    policy = json.loads(ask(watching.address, f"{path}policy?{where}&name={names[1]}")[1])
+    assert [robot["name"] for robot in policy["robots"]] == ["Hopper-v5", "Swimmer-v5", "Walker2d-v5"]
+    assert "no phase" in json.loads(ask(watching.address, f"{path}policy?{where}&name=zz")[1])["error"]
+
+
+def test_states_without_touching_anything(tmp_path: Path, folder: Path) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(folder, study)
+    cells = find_trainings(study)[0].cells
+    walker, swimmer, distilled = cells[0].phases[0], cells[0].phases[1], cells[1].phases[1]
+    for name, progress in ((swimmer, {"generation": 96, "generations": 480, "status": "training"}), (distilled, None)):
+        shutil.rmtree(study / "phases" / name)
+        if progress:
+            (study / "phases" / name).mkdir()
+            PhaseFolder(study / "phases" / name).write_progress(progress)
+    before = {path: path.stat().st_mtime_ns for path in study.rglob("*")}
+    answers = Answers(study)
+    states = answers.everything()["trainings"][0]["phases"]
+    assert states[walker]["state"] == "done"
+    assert states[distilled]["state"] == "queued"
+    assert (states[swimmer]["state"], states[swimmer]["done"]) == ("running", 0.2)  # its file has just changed
+    with PhaseStore(study / "phases").folder(swimmer).path.joinpath("lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # nobody else holds it, not even while we look
+        assert Answers(study).everything()["trainings"][0]["phases"][swimmer]["state"] == "running"
+    (study / "phases" / swimmer / "lock").unlink()
+    assert {path: path.stat().st_mtime_ns for path in study.rglob("*") if path.name != swimmer} == {
+        path: time for path, time in before.items() if path.name != swimmer
+    }
+
+
+def test_a_killed_study_is_stopped_for_the_page_as_for_study_status(tmp_path: Path, folder: Path) -> None:
+    """A kill leaves running.json behind, and a lock that nobody holds."""
+    study = tmp_path / "study"
+    shutil.copytree(folder, study)
+    name = find_trainings(study)[0].cells[0].phases[1]
+    shutil.rmtree(study / "phases" / name)
+    (study / "phases" / name).mkdir()
+    PhaseFolder(study / "phases" / name).write_progress({"generation": 96, "generations": 480, "status": "training"})
+    write_json(study / "running.json", {name: {"at": "100 of 480 generations", "seconds_left": 60.0}})
+
+    def seen() -> tuple[tuple[str, str], tuple[str, str]]:
+        page = Answers(study).everything()["trainings"][0]["phases"][name]
+        status = next(status for status in study_status(study) if name in status.cell.phases)
+        return (page["state"], page["detail"]), (status.state, status.detail)
+
+    with (study / "phases" / name / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert seen() == (("running", "100 of 480 generations"), ("running", "100 of 480 generations, 1 min left"))
+    assert seen() == (
+        ("stopped", "96 of 480 generations at the last checkpoint"),
+        ("stopped", "at generation 96 of 480"),
+    )
+
+
+def test_a_line_that_is_being_written_is_left_for_later(tmp_path: Path, folder: Path) -> None:
+    name = find_trainings(folder)[0].cells[0].phases[0]
+    phase = tmp_path / name
+    shutil.copytree(folder / "phases" / name, phase)
+    whole = (phase / "ledger.jsonl").read_bytes()
+    (phase / "ledger.jsonl").write_bytes(whole[:-200])
+    found, everything = read_curve(PhaseFolder(phase)), read_curve(PhaseFolder(folder / "phases" / name))
+    assert found
+    assert everything
+    assert len(found["generations"]) == len(everything["generations"]) - 1
+    (phase / "ledger.jsonl").write_bytes(b"\xff\n{}\n")
+    assert read_curve(PhaseFolder(phase)) is None
+
+
+def test_a_damaged_study_does_not_hide_the_others(tmp_path: Path, folder: Path) -> None:
+    shutil.copytree(folder, tmp_path / "fine")
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "study.json").write_text("{")
+    damaged, fine = Answers(tmp_path).everything()["trainings"]
+    assert "is not valid JSON" in damaged["title"]
+    assert len(fine["phases"]) == 3
+
+
+def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
+    with pytest.raises(EvergaitError, match="is not a folder"):
+        Server(tmp_path / "nothing")
+    assert Answers(tmp_path).everything()["trainings"] == []
+
+
+def test_folders_that_nobody_made_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the kernel, which may not be read or go while one looks, and too many of them."""
+    assert find_trainings(Path("/proc/self")) == []
+    assert find_trainings(Path("/proc/1")) == []
+    (tmp_path / "self").symlink_to(tmp_path)
+    for name in "abc":
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr("evergait.live.trainings.MOST_FOLDERS", 4)
+    assert find_trainings(tmp_path) == []
+    (tmp_path / "d").mkdir()
+    with pytest.raises(EvergaitError, match="more than 4 folders in it; name one"):
+        find_trainings(tmp_path)
+
+
+def many(path: Path, n_phases: int) -> Path:
+    """A study with so many finished phases."""
+    shutil.copytree(SAMPLE, path)
+    unpack(path / "phases")
+    described = read_json(path / "study.json")
+    cell = described["cells"][0]
+    names = [f"{i:024x}" for i in range(n_phases)]
+    for name in names:
+        shutil.copytree(path / "phases" / cell["phases"][0], path / "phases" / name)
+    described["cells"] = [{**cell, "seed": i, "phases": names[2 * i : 2 * i + 2]} for i in range(n_phases // 2)]
+    write_json(path / "study.json", described)
+    return path
+
+
+def test_500_phases_in_a_second(tmp_path: Path) -> None:
+    """Of processor time: other work of this machine is not the page's."""
+    folder = many(tmp_path / "many", 500)
+    with_page = evergait.watch(folder)
+    path = urlsplit(with_page.address).path
+    try:
+        began = time.process_time()
+        split = urlsplit(with_page.address)
+        connection = http.client.HTTPConnection("127.0.0.1", split.port, timeout=20)
+        connection.request("GET", f"{path}events")
+        events = connection.getresponse()
+        assert events.fp.readline() == b"event: everything\n"
+        everything = json.loads(events.fp.readline().removeprefix(b"data: "))
+        seconds = time.process_time() - began
+        connection.close()
+    finally:
+        with_page.close()
+    assert len(everything["trainings"][0]["phases"]) == 500
+    assert seconds < 1.0, f"{seconds:.2f} s"
+
+
+def test_a_report_that_comes_or_goes_is_told(tmp_path: Path, folder: Path) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(folder, study)
+    report = study / "report.html"
+    report.unlink(missing_ok=True)
+    answers = Answers(study)
+    for change, there in ((report.touch, True), (report.unlink, False)):
+        assert not answers.refresh()
+        change()
+        assert answers.refresh()
+        assert answers.everything()["trainings"][0]["report"] is there
