@@ -149,16 +149,7 @@ def notes(analysis: Analysis, whole: Analysis) -> str:
     lost = {short(t): told(by_seed(analysis, "shared", lambda m, t=t: lost_of(m, t))) for t in TASKS}  # type: ignore[misc]
     third = by_seed(whole, "replay-192", last_learnt) - by_seed(whole, "shared", last_learnt)
     carried = {c: told(by_seed(analysis, c, swimmer_carried)) for c in conditions}
-    steps = {
-        c: np.mean(
-            [
-                sum(e.run.ledgers[i].total_steps()[k] for i in range(3) for k in ("training", "replay"))
-                for e in analysis.finished(c)
-            ]
-        )
-        / 1e6
-        for c in ("shared", "replay-192")
-    }
+    steps = {c: analysis.gather(c, million_steps).estimate for c in conditions}
     lines = [
         "**Another yardstick.** R* is low at this scale, and it is the best of the same seeds, whose single-task runs "
         "are also the streams' first phases. Divided by the paper's R*, as in the tables at full scale below: "
@@ -185,6 +176,12 @@ def by_seed(analysis: Analysis, condition: str, measure: Measure) -> Values:
         value = measure(analysis.metrics(entry))
         found.setdefault(entry.seed, []).extend([value] if np.isfinite(value) else [])
     return table_of({(seed, "all"): float(np.mean(values)) for seed, values in found.items()})
+
+
+def million_steps(metrics: Metrics) -> float:
+    """What a stream costs; evaluations do not count."""
+    steps = metrics.total_steps()
+    return (steps["training"] + steps["replay"]) / 1e6
 
 
 def lost_of(metrics: Metrics, task: str) -> float:
