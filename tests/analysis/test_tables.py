@@ -17,7 +17,7 @@ from matplotlib.patches import Rectangle
 from small import tiny_study
 from synthetic import make_study
 
-from evergait.analysis.ranking import number, standings
+from evergait.analysis.ranking import standings
 from evergait.analysis.study import Analysis
 from evergait.analysis.tables import MEASURES
 from evergait.analysis.transfer import interference, pairwise, panel
@@ -25,7 +25,7 @@ from evergait.cli import main
 from evergait.commands.report import write_report
 from evergait.commands.show import describe_study
 from evergait.commands.study import run_study
-from evergait.core.table import Table, escape_latex, escape_markdown
+from evergait.core.table import Table, escape_latex, escape_markdown, number
 from evergait.figures.artifacts import write_artifacts
 from evergait.figures.drawing import curve_figures, pairwise_figure
 from evergait.paper.study import all_tables, analyse

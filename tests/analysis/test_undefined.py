@@ -103,7 +103,9 @@ def test_a_report_is_written_whichever_evaluation_is_undefined(
     results = make_results(tmp_path, {"one": undefined_at(until(200.0), 0, share), "two": until(100.0)}, stream)
     out = tmp_path / "page.html"
     assert main(["report", str(results.entries[0].run.path), "--output", str(out)]) == 0
-    assert "Undefined" in render_report(analyse(results))
+    page = render_report(analyse(results))
+    assert "Undefined" in page
+    assert not re.search(r'style="[^"]*nan', page)  # what has no place is not drawn
 
 
 def test_axes_show_what_is_defined(tmp_path: Path) -> None:

@@ -71,8 +71,13 @@ def test_fish_and_zsh(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     text = fish({"train": ["--method"], "study": []}, {"--method": ["naive", "replay"], "study": ["run"]})
     assert "-l method -x -a 'naive replay'" in text
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("ZDOTDIR", raising=False)
     install("zsh", script)
     assert "bashcompinit" in (tmp_path / ".zshrc").read_text()
+    monkeypatch.setenv("ZDOTDIR", str(tmp_path / "dots"))
+    (tmp_path / "dots").mkdir()
+    install("zsh", script)
+    assert "bashcompinit" in (tmp_path / "dots" / ".zshrc").read_text()
     if zsh := shutil.which("zsh"):
         code = "whence -w _evergait"
         environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}

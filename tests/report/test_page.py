@@ -19,10 +19,11 @@ from synthetic import EPISODES, forgetting, make_config, make_paper_study, make_
 
 from evergait.analysis import plane
 from evergait.analysis.plane import plane_data
-from evergait.analysis.ranking import number, percent, standings
+from evergait.analysis.ranking import percent, standings
 from evergait.analysis.transfer import interference_by_order, panel
 from evergait.commands.report import write_report
 from evergait.commands.study import run_study
+from evergait.core.table import number
 from evergait.core.versions import in_words, versions
 from evergait.live.lab import alive
 from evergait.paper.study import all_tables, analyse

@@ -190,6 +190,8 @@ def test_continual_world_forward_transfer() -> None:
     own = [(0 + 1 + 0.8) / 3, (0.2 + 0.9 + 0.8) / 3, (0.3 + 0.5 + 1) / 3]
     expected = [(own[0] - 0.5) / 0.5, (own[1] - 0.25) / 0.75, own[2]]
     assert METRICS.continual_world_forward_transfer(baselines) == pytest.approx(sum(expected) / 3)
+    perfect = baselines | {"A": ledger(0, "A", {"A": [10, 10, 10]})}  # alone nothing is left to gain
+    assert METRICS.continual_world_forward_transfer(perfect) == pytest.approx(sum(expected[1:]) / 2)
 
 
 def test_steps_are_counted_by_kind() -> None:

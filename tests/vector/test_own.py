@@ -87,6 +87,12 @@ def test_observation_noise_is_refused_and_not_forgotten() -> None:
     assert env.variants == (Variant(), Variant())
 
 
+def test_reset_noise_is_refused_where_the_user_draws_the_start() -> None:
+    start = np.zeros(2), np.zeros(2)
+    with pytest.raises(EvergaitError, match=r"variant: reset_noise is 0.5; it must be 1 for a task with a `reset`"):
+        make_own(PlanarTask(CART, speed, reset=lambda generator: start), 1, variants=[Variant(reset_noise=0.5)])
+
+
 def test_rollouts_are_episodes_of_each_policy() -> None:
     network = policy("Hopper-v5", (4,))
     thetas = np.random.default_rng(0).normal(0, 0.5, (5, n_parameters(network))).astype(np.float32)

@@ -11,6 +11,7 @@ from evergait.analysis.groups import Group, Values, table_of
 from evergait.analysis.study import Analysis
 from evergait.config import Config
 from evergait.core.data import to_data
+from evergait.core.table import number
 from evergait.methods import Method
 from evergait.scores.metrics import Metrics
 from evergait.tasks.base import short
@@ -260,18 +261,6 @@ def ending(standing: Standing) -> str:
         low, high = min(defined, key=defined.__getitem__), max(defined, key=defined.__getitem__)
         return f"{told} (returns from {number(ends[low])} on {low} to {number(ends[high])} on {high})"
     return f"{told} ({', '.join(f'{task} {number(end)}' for task, end in ends.items())})"
-
-
-def number(value: float) -> str:
-    """Two decimals, none beyond a hundred, with a real minus sign; a dash for what is not defined.
-
-    >>> number(-0.004), number(-0.31), number(-1392.3), number(float("nan"))
-    ('0.00', '−0.31', '−1392', '–')
-    """
-    if not np.isfinite(value):
-        return "–"
-    text = f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
-    return text.removeprefix("-") if not float(text) else text.replace("-", "−")
 
 
 def percent(share: float | None) -> str:

@@ -79,7 +79,8 @@ def install(shell: Shell, script: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, script.encode())
     if start := STARTS.get(shell):
-        line, file = LOAD[shell].format(path=path), home / start
+        folder = Path(os.environ.get("ZDOTDIR") or home) if shell == "zsh" else home
+        line, file = LOAD[shell].format(path=path), folder / start
         text = file.read_text() if file.exists() else ""
         if line not in text.splitlines():
             with file.open("a") as end:

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
-from evergait.analysis.ranking import Row, Standing, learnt_and_end, number, percent, standings
+from evergait.analysis.ranking import Row, Standing, learnt_and_end, percent, standings
 from evergait.analysis.study import Analysis
 from evergait.analysis.tables import MEASURES
 from evergait.commands.base import console, print_json, print_table
 from evergait.commands.flags import Which, select_run
+from evergait.core.table import number
 from evergait.paper.claims import study_claims
 from evergait.paper.study import analyse
 from evergait.scores.metrics import Metrics
@@ -97,7 +98,7 @@ def print_run(run: Run, metrics: Metrics) -> None:
         cells = []
         for task in tasks:
             score = _score(metrics, task, i)
-            cells.append(f"{metrics.returns(task, i)[-1]:,.0f}" + (f" ({number(score)})" if score is not None else ""))
+            cells.append(number(metrics.returns(task, i)[-1]) + (f" ({number(score)})" if score is not None else ""))
         rows.append(["+".join(metrics.ledgers[i].learning), *cells])
     beside = f" (and {name})" if metrics.scale.is_share else ""
     print_table(f"Return{beside} at the end of each phase", ["trained on", *tasks], rows)
@@ -180,7 +181,7 @@ def print_study(analysis: Analysis) -> None:
     rows = []
     for place, standing in enumerate(ranked, 1):
         found = {row.task: row for row in standing.rows}
-        ends = [f"{found[task].final_return:,.0f}" if task in found else "" for task in tasks]
+        ends = [number(found[task].final_return) if task in found else "" for task in tasks]
         between = standing.final.interval
         final = number(standing.final.estimate)
         final += f" ± {number((between[1] - between[0]) / 2)}" if between else ""

@@ -9,6 +9,18 @@ from dataclasses import dataclass
 Value = str | float | int | None
 
 
+def number(value: float) -> str:
+    """Two decimals, none beyond a hundred, with a real minus sign; a dash for what is not defined.
+
+    >>> number(-0.004), number(-0.31), number(-1392.3), number(float("nan"))
+    ('0.00', '−0.31', '−1392', '–')
+    """
+    if not math.isfinite(value):
+        return "–"
+    text = f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    return text.removeprefix("-") if not float(text) else text.replace("-", "−")
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows under columns."""

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from evergait.analysis.groups import Band
-from evergait.analysis.ranking import Standing, number
+from evergait.analysis.ranking import Standing
 from evergait.analysis.study import Analysis
 from evergait.analysis.transfer import Chart, Panel
 from evergait.core.arrays import Float64
-from evergait.core.table import Table, Value
+from evergait.core.table import Table, Value, number
 from evergait.paper.claims import Claim, study_claims
 from evergait.paper.study import all_tables
 

@@ -15,9 +15,10 @@ from markupsafe import Markup
 
 import evergait
 from evergait.analysis.plane import plane_data
-from evergait.analysis.ranking import LEARNT, Standing, headline, number, percent, standings
+from evergait.analysis.ranking import LEARNT, Standing, headline, percent, standings
 from evergait.analysis.study import Analysis
 from evergait.analysis.transfer import interference, interference_by_order, matrix, pairwise, panel
+from evergait.core.table import number
 from evergait.report import redo
 from evergait.report.catalogue import Catalogue, Starts
 from evergait.report.charts import CAP, bar_domain, claims_of, panel_data, row_domains, tables_of, tick_label, ticks

@@ -132,13 +132,15 @@ class Metrics:
     def continual_world_forward_transfer(self, baselines: Mapping[str, Ledger]) -> float:
         """Mean over tasks of (AUC − AUC_b)/(1 − AUC_b), AUC the mean R̂ over a task's own stage, clipped to [0, 1].
 
-        AUC_b is that of single-task training (Wołczyk et al. 2021, section 3.2).
+        AUC_b is that of single-task training (Wołczyk et al. 2021, section 3.2). A task that it has perfectly from its
+        first evaluation on leaves nothing to transfer, and does not count.
         """
         transfers = []
         for stage in range(self.n_stages):
             task = self.task(stage)
             baseline = _area(self.scale.score(task, baselines[task].curve(task)))
-            transfers.append((_area(self.curve(task, stage)) - baseline) / (1 - baseline))
+            if baseline < 1:
+                transfers.append((_area(self.curve(task, stage)) - baseline) / (1 - baseline))
         return _mean(transfers)
 
     def summary(self) -> dict[str, float]:

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evergait.config import Config
+from evergait.core.table import number
 from evergait.methods import Stage
 from evergait.store.ledger import Record, best_of
 from evergait.training.observer import Diagnostics, Observer, Position
@@ -119,7 +120,7 @@ class Progress(Observer):
         return f"generation {self._at.generation}{of}{steps}, {self.rate():,.0f} steps/s{ending}"
 
     def _line(self) -> str:
-        returns = ", ".join(f"{task} {curve[-1]:.3g}" for task, curve in self._curves.items())
+        returns = ", ".join(f"{task} {number(curve[-1])}" for task, curve in self._curves.items())
         where = f"phase {self._at.stage.index + 1}/{self._n_stages} {self._at.stage.name}"
         return f"{where}: {self._status()}{'; ' if returns else ''}{returns}"
 
@@ -138,7 +139,6 @@ def returns_table(curves: Mapping[str, list[float]], stage: Stage) -> Table:
     learning = [task.name for task in stage.tasks]
     for task, curve in curves.items():
         style = "bold" if task in learning else ""
-        table.add_row(
-            Text(task), f"{curve[-1]:,.1f}", f"{best_of(np.array(curve)):,.1f}", sparkline(curve), style=style
-        )
+        last, best = number(curve[-1]), number(best_of(np.array(curve)))
+        table.add_row(Text(task), last, best, sparkline(curve), style=style)
     return table

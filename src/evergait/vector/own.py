@@ -94,6 +94,11 @@ class OwnSource:
                 f"variant: observation_noise is {variant.observation_noise}; it must be 0 for a robot of one's own: "
                 "observation noise needs a task of Gymnasium's, or is added by `observe`"
             )
+        if variant.reset_noise != 1.0 and self.task.reset is not None:
+            raise EvergaitError(
+                f"variant: reset_noise is {variant.reset_noise}; it must be 1 for a task with a `reset` of its own, "
+                "which draws its noise itself"
+            )
         model = mujoco.MjModel.__copy__(self.model)
         apply_to_model(variant, model)
         compiled = compile_model(model)
