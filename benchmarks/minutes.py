@@ -6,9 +6,9 @@ no dependencies; a virtual environment of one's own has them (`pip install stabl
 
 python benchmarks/minutes.py --learner ppo --task Hopper-v5 --seed 0 [--minutes 30]
 
-Time is that of training: evaluations of the others, ten episodes without noise at growing intervals, stop the clock;
-those of fast, which are part of its training, do not. results/minutes.jsonl gets a line for each. It has been
-tried for seconds only: there is no result yet, and no page.
+The clock counts processor time of training, so that neighbours on the machine do not matter. Evaluations, ten episodes
+without noise at growing intervals, stop it; those of fast, which are part of its training, do not. At the end the
+policy plays fifty fresh episodes. results/minutes.jsonl gets a line for each; `python scripts/rivals.py` draws them.
 """
 
 import argparse
@@ -35,6 +35,8 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "minutes.jsonl"
 TASKS = ("Hopper-v5", "Walker2d-v5")
 EPISODES, EPISODE_SEED = 10, 5_000_000
+LAST_EPISODES, LAST_SEED = 50, 6_000_000
+"""Of the policy that training ends with."""
 FIRST, GROWTH = 5.0, 1.25
 """Seconds of training before the first evaluation, and by how much each later one is farther away."""
 LEARNERS = ("fast", "ppo", "sac", "ars", "pgpe")
@@ -58,19 +60,29 @@ class Watch:
     started: float = 0.0
     due: float = FIRST
 
+    def start(self) -> None:
+        """Training begins, or goes on."""
+        self.started = time.process_time()
+
+    def now(self) -> float:
+        """Seconds of training so far."""
+        return self.seconds + time.process_time() - self.started
+
     def look(self, steps: int, policy: Policy) -> None:
         """Evaluate a policy if it is time to."""
-        now = self.seconds + time.perf_counter() - self.started
+        now = self.now()
         if now >= self.due:
             self.write(now, steps, play(self.task, policy))
             if now >= 60 * self.minutes:
+                self.write(now, steps, play(self.task, policy, LAST_EPISODES, LAST_SEED), is_last=True)
                 raise TimeUpError
             self.due = min(now * GROWTH, 60 * self.minutes)
-            self.seconds, self.started = now, time.perf_counter()
+            self.seconds = now
+            self.start()
 
-    def write(self, seconds: float, steps: int, returns: Sequence[float]) -> None:
+    def write(self, seconds: float, steps: int, returns: Sequence[float], *, is_last: bool = False) -> None:
         """One line of the results."""
-        line = {"learner": self.learner, "task": self.task, "seed": self.seed}
+        line = {"learner": self.learner, "task": self.task, "seed": self.seed, "last": is_last}
         line |= {"seconds": round(seconds, 1), "steps": steps, "returns": [round(float(value), 1) for value in returns]}
         with RESULTS.open("a") as file:
             file.write(json.dumps(line) + "\n")
@@ -79,12 +91,12 @@ class Watch:
         )
 
 
-def play(task: str, policy: Policy) -> list[float]:
-    """Returns of a policy in Gymnasium, the same episodes for all of the others."""
+def play(task: str, policy: Policy, n_episodes: int = EPISODES, seed: int = EPISODE_SEED) -> list[float]:
+    """Returns of a policy in Gymnasium, in the same episodes for all."""
     environment = gymnasium.make(task)
     returns = []
-    for episode in range(EPISODES):
-        observation, _ = environment.reset(seed=EPISODE_SEED + episode)
+    for episode in range(n_episodes):
+        observation, _ = environment.reset(seed=seed + episode)
         total, over = 0.0, False
         while not over:
             observation, reward, terminated, truncated, _ = environment.step(policy(observation))
@@ -94,20 +106,25 @@ def play(task: str, policy: Policy) -> list[float]:
 
 
 def run_fast(task: str, seed: int) -> None:
-    """Ours: its own evaluations, with the time that they take; it ends when its steps are used up."""
-    watch = Watch("fast", task, seed)
+    """Ours: of its own evaluations those that are due by the clock of all; it ends when its steps are used up."""
+    watch, steps = Watch("fast", task, seed), 0
 
     class Times(evergait.Observer):
         def evaluated(self, at: Position, record: Record) -> None:
-            now = time.perf_counter() - watch.started
-            if at.generation:
-                watch.write(now, at.used, record.returns[task])
+            nonlocal steps
+            now, steps = watch.now(), at.used
+            if now >= watch.due:
+                watch.write(now, steps, record.returns[task])
+                watch.due = now * GROWTH
 
     config = replace(evergait.preset("fast"), stream=(task,), seed=seed, method=evergait.Naive())
     evaluation = replace(config.evaluation, every_steps=1_024_000, episodes=EPISODES)
     with tempfile.TemporaryDirectory() as folder:
-        watch.started = time.perf_counter()
-        evergait.train(replace(config, evaluation=evaluation), folder, threads=1, observers=[Times()])
+        watch.start()
+        run = evergait.train(replace(config, evaluation=evaluation), folder, threads=1, observers=[Times()])
+        now = watch.now()
+        returns = play(task, lambda seen: run.act(task, seen), LAST_EPISODES, LAST_SEED)
+    watch.write(now, steps, returns, is_last=True)
 
 
 PPO: dict[str, dict[str, Any]] = {
@@ -175,7 +192,7 @@ def run_baselines(learner: str, task: str, seed: int, minutes: float) -> None:
             settings = {**settings, "policy_kwargs": {**settings["policy_kwargs"], "activation_fn": relu}}
         kind = library.PPO if learner == "ppo" else library.SAC
         model = kind("MlpPolicy", environment, seed=seed, device="cpu", **settings)
-    watch.started = time.perf_counter()
+    watch.start()
     model.learn(10**10, callback=Look())
 
 
@@ -207,7 +224,8 @@ def run_pgpe(task: str, seed: int, minutes: float) -> None:
         num_interactions=int(0.75 * 1000 * population),
         popsize_max=800,
     )
-    watch = Watch("pgpe", task, seed, minutes, started=time.perf_counter())
+    watch = Watch("pgpe", task, seed, minutes)
+    watch.start()
     while True:
         searcher.step()
         network = problem.to_policy(searcher.status["center"])
