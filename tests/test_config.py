@@ -1,5 +1,6 @@
 """Configs go to TOML and back, and refuse what is wrong by name."""
 
+import re
 import tomllib
 from dataclasses import fields, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from evergait.core.errors import EvergaitError
 from evergait.es import Adam, Optimizer
 from evergait.methods import Collection, Distill, Interval, Method, Multitask, Project, Replay
 from evergait.policy import PolicyConfig
+from evergait.training.phases import plan_phases
 
 
 @pytest.mark.parametrize(
@@ -176,6 +178,10 @@ def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path) -> Non
             {"healthy_bonus": {"Hoper-v5": 1.0}},
             "healthy_bonus: the run has no task 'Hoper-v5'; did you mean 'Hopper-v5'",
         ),
+        (
+            {"carry": "best", "policy": PolicyConfig(normalise=True)},
+            "carry: is 'best'; it must be last with policy.normalise",
+        ),
         ({"healthy_bonus": {"Hopper-v5": -1.0}}, "healthy_bonus.Hopper-v5: is -1.0"),
         ({"policy": PolicyConfig(hidden=(99999,))}, r"policy.hidden\[0\]: is 99999"),
         ({"stream": ("CartPole-v1",), "engine": "mujoco"}, "task 'CartPole-v1': no engine can simulate it"),
@@ -221,3 +227,22 @@ def test_numbers_of_numpy_and_lists_are_what_a_file_would_say() -> None:
     given = replace(BASE, policy=PolicyConfig(hidden=hidden), **changes)
     assert given == replace(BASE, stream=("Hopper-v5",), pairs=8, sigma=1.0, policy=PolicyConfig(hidden=(8,)))
     assert (type(given.pairs), type(given.sigma), type(given.policy.hidden[0])) == (int, float, int)
+
+
+@pytest.mark.parametrize("spelling", ["Hopper-v5@moon", "Hopper-v5@gravity=.1654", "Hopper-v5@gravity=0.1654"])
+def test_a_healthy_bonus_counts_however_its_task_is_spelt(spelling: str) -> None:
+    config = Config(stream=("Hopper-v5@moon",), healthy_bonus={spelling: 0.0})
+    config.check()
+    assert plan_phases(config)[0].identity["healthy_bonus"] == {"Hopper-v5@gravity=0.1654": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"starts": 9, "starting": 0.95}, "starting: is 0.95; it must be at most 0.9, so that the best start"),
+        ({"starts": 5, "starting": 0.5, "method": Interval(interval=2)}, "starts: is 5; it must be at most 2"),
+    ],
+)
+def test_the_start_that_goes_on_has_a_generation_of_its_own(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(EvergaitError, match=re.escape(words)):
+        Config(stream=("InvertedPendulum-v5", "Reacher-v5"), generations=10, pairs=2, **changes).check()

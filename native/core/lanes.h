@@ -74,6 +74,9 @@ EVERGAIT_INLINE bool any(LaneMask<W> mask) {
 #endif
   int64_t bits = 0;
   for (int lane = 0; lane < W; ++lane) bits |= mask[lane];
+#if defined(__GNUC__) && !defined(__clang__)
+  if constexpr (W == 1) __asm__("" : "+r"(bits));  // GCC 12 takes `mask & ~other` of one element for zero otherwise
+#endif
   return bits != 0;
 }
 

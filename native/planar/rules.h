@@ -94,6 +94,21 @@ inline bool is_finite(int n_dof, const View& at) {
   return finite;
 }
 
+// The sum of squares in NumPy's order: from eight numbers on it has eight partial sums.
+inline float sum_of_squares(const float* x, int n) {
+  float sum = 0.0f;
+  int i = 0;
+  if (n >= 8) {
+    float part[8] = {};
+    for (; i + 8 <= n; i += 8) {
+      for (int k = 0; k < 8; ++k) part[k] += x[i + k] * x[i + k];
+    }
+    sum = ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+  }
+  for (; i < n; ++i) sum += x[i] * x[i];
+  return sum;
+}
+
 inline double reward(const TaskRules& rules, const PlanarModel& m, double x_before, const View& at, bool healthy,
                      const float* action) {
   if (rules.kind == kPendulum) return healthy ? 1.0 : 0.0;
@@ -107,9 +122,7 @@ inline double reward(const TaskRules& rules, const PlanarModel& m, double x_befo
   }
   double gain = rules.forward_weight * ((at.position[0] - x_before) / rules.dt);
   if (rules.kind == kWalker) gain = gain + (healthy ? rules.healthy_reward : 0.0);
-  float squares = 0.0f;
-  for (int i = 0; i < m.n_actuators; ++i) squares += action[i] * action[i];
-  return gain - static_cast<double>(rules.control_weight * squares);
+  return gain - static_cast<double>(rules.control_weight * sum_of_squares(action, m.n_actuators));
 }
 
 }  // namespace evergait::EVERGAIT_ISA

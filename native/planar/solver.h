@@ -2,9 +2,9 @@
 //
 // Newton's method. The cost is a different quadratic for every set of active rows, and each iteration jumps to the
 // minimum of the current one: H a = f + J'D target over the active rows. If the same rows are active there, that is the
-// exact minimum and there is nothing to tolerate. Lanes that are done recompute the same bits until the last one is
-// done. Should the active sets not settle within a few jumps, the jump becomes a direction for an exact line search,
-// with which the cost falls at every iteration.
+// exact minimum and there is nothing to tolerate. Lanes that are done keep or recompute the same bits until the last
+// one is done. Should the active sets not settle within a few jumps, the jump becomes a direction for an exact line
+// search, with which the cost falls at every iteration.
 #pragma once
 
 #include "planar/collision.h"
@@ -255,11 +255,11 @@ struct Solver {
       jump(a);
       if (!any<W>(mark_active(a))) return;
     }
-    M done = M{};
+    M settled = M{};  // what such a lane has must not depend on how long its neighbours search
     for (int n = kJumps; n < kIterations; ++n) {
       V target[N], p[N];
       jump(target);
-      done = ~mark_active_at(target, a);
+      M done = ~mark_active_at(target, a);
       V largest = V{}, longest = V{};
       for (int i = 0; i < tree.size(); ++i) {
         p[i] = target[i] - a[i];
@@ -267,9 +267,13 @@ struct Solver {
       }
       done |= longest <= 1e-13 * largest;  // a row at its edge by rounding: it may be active or not
       const V step = done ? broadcast<W>(1.0) : line_search(a, p);
-      for (int i = 0; i < tree.size(); ++i) a[i] = done ? target[i] : a[i] + step * p[i];
+      for (int i = 0; i < tree.size(); ++i) {
+        const V next = done ? target[i] : a[i] + step * p[i];
+        a[i] = settled ? a[i] : next;
+      }
+      settled |= done;
       mark_active(a);
-      if (!any<W>(~done)) return;
+      if (!any<W>(~settled)) return;
     }
   }
 

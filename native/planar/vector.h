@@ -37,11 +37,8 @@ inline void show(const VectorJob& job, const VectorGroup& group, int64_t row, co
 inline void tell_terms(const VectorJob& job, const VectorGroup& group, int64_t row, double vx, double vy,
                        const View& at, bool healthy) {
   const TaskRules& rules = group.rules;
-  float squares = 0.0f;
-  for (int i = 0; i < group.model.n_actuators; ++i) {
-    const float u = job.actions[row * group.model.n_actuators + i];
-    squares += u * u;
-  }
+  const int n = group.model.n_actuators;
+  const float squares = sum_of_squares(job.actions + row * n, n);
   tell(job, row, kSpeedX, vx), tell(job, row, kSpeedY, vy);
   tell(job, row, kForward, rules.forward_weight * vx);
   tell(job, row, kControl, -static_cast<double>(rules.control_weight * squares));

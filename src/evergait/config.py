@@ -96,7 +96,8 @@ class Config:
     resets: Literal["pair", "member"] = added("pair")
     """Whether both signs of a pair meet the same initial states, or every member its own."""
     healthy_bonus: dict[str, float] = field(default_factory=dict)
-    """Factor on a task's healthy bonus in training, such as Hopper-v5 0.5; evaluation always has all of it."""
+    """Factor on a task's healthy bonus in training, such as Hopper-v5 0.5; a variant of it has its own. Evaluation
+    always has all of it."""
     perturb: Literal["active", "layers", "all"] = "active"
     """Whether candidates perturb only the parameters that their task uses; all of the layers that it uses, idle outputs
     of a shared head too; or all of θ."""
@@ -118,6 +119,8 @@ class Config:
         """Refuse what is of another kind than its field, such as steps=None, wherever it comes from."""
         for name, value in settled(self).items():
             object.__setattr__(self, name, value)
+        bonus = {_canonical(name): factor for name, factor in self.healthy_bonus.items()}
+        object.__setattr__(self, "healthy_bonus", bonus)
 
     def trust(self) -> None:
         """Whoever trains a config trusts the modules that it names."""
@@ -172,6 +175,8 @@ class Config:
         require(alone or not self.adaptive_horizon, "adaptive_horizon", self.adaptive_horizon, right)
         right = "last or best where several tasks are learnt in turn: their mean returns cannot be compared"
         require(alone or self.carry != "best-population", "carry", self.carry, right)
+        right = "last with policy.normalise: the statistics that an earlier θ had are not kept"
+        require(self.carry == "last" or not self.policy.normalise, "carry", self.carry, right)
         self._check_starts(alone)
         if not self.adaptive_horizon:
             over, right = self.adaptive_horizon_over, "'learning' unless adaptive_horizon is true"
@@ -207,13 +212,20 @@ class Config:
                 self._check_room(1)
 
     def _check_room(self, most: int) -> None:
-        """Every start has a generation, which takes so much of the phase's length at most."""
-        room = int(self.starting * self.phase_length / most)
+        """Every start, and the one that goes on, has a generation of its own, which takes so much length at most."""
+        if self.starts == 1:
+            return
+        if any(part.pauses for part in self.method.parts):
+            most *= 2  # the generation that would tell may be a replay
+        length = self.phase_length
+        room = int(self.starting * length / most)
         right = (
             f"at most {max(room, 1)}: each needs a generation, and all of them together have the share `starting` "
-            f"({self.starting}) of {self.phase_length} {self.unit}"
+            f"({self.starting}) of {length} {self.unit}"
         )
-        require(self.starts == 1 or self.starts <= room, "starts", self.starts, right)
+        require(self.starts <= room, "starts", self.starts, right)
+        right = f"at most {max(length - most, 0) / length:g}, so that the best start has a generation after them"
+        require(self.starting * length + most <= length, "starting", self.starting, right)
 
     def _check_sizes(self, policy: Policy) -> None:
         """What will be held in memory, and that what will be written can be read again."""
@@ -288,6 +300,14 @@ def read_config(path: str | Path, base: Config | None = None) -> Config:
     """A config from a TOML file; fields that it lacks come from `base`, or are the defaults."""
     path = as_path(path, "path")
     return config_from_data(read_toml(path), str(path), base)
+
+
+def _canonical(name: str) -> str:
+    """A task's name however it is spelt; what is none is told by `check`."""
+    try:
+        return parse_task(name).name
+    except EvergaitError:
+        return name
 
 
 def _check_engine(name: str) -> None:

@@ -177,10 +177,22 @@ def digest(name: str, n_threads: int = 1, n_lanes: int = 0, any_tree: bool = Fal
     ).hexdigest()
 
 
+PARALLEL = """<mujoco><option timestep="0.005"/><worldbody><geom type="capsule" fromto="-.3 0 0 .3 0 0" size=".05"/>
+<body pos="0 0 .09"><joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1"/><joint axis="0 1 0"/>
+<geom type="capsule" fromto="-.2 0 0 .2 0 0" size=".05"/></body></worldbody></mujoco>"""
+
+
+def parallel_capsules(n_lanes: int = 0, any_tree: bool = False) -> str:
+    """Velocity after a step of one that lies on another."""
+    still = np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 0))
+    model = compile_model(mujoco.MjModel.from_xml_string(PARALLEL))
+    return planar.step_model(model, *still, n_lanes=n_lanes, any_tree=any_tree)[1].tobytes().hex()
+
+
 def digests() -> set[str]:
     """Of all tasks, by specialised and general code, with as many lanes as a register holds and with the fewest."""
     ways = [(0, False), *((lanes, True) for lanes in _native.PLANAR_LANES)]
-    return {" ".join(digest(name, 1, *way) for name in VARIED) for way in ways}
+    return {" ".join((*(digest(name, 1, *way) for name in VARIED), parallel_capsules(*way))) for way in ways}
 
 
 @pytest.mark.parametrize("name", VARIED)
@@ -197,6 +209,25 @@ def test_links_that_are_exactly_parallel_are_no_matter_of_neighbours() -> None:
     for row in range(0, 400, 8):
         alone = planar.step(task, qpos[row : row + 1], qvel[row : row + 1], control[row : row + 1])
         assert all((one[0] == many[row]).all() for one, many in zip(alone, together, strict=True))
+
+
+AT_ITS_LIMIT = """<mujoco><option timestep="0.005" gravity="0 0 0"/><worldbody><body>
+<joint name="x" type="slide" axis="1 0 0" range="-1 1" solimplimit=".9999 .9999 .001"/><geom size=".1" mass="1"/></body>
+</worldbody><actuator><motor joint="x" gear="1"/></actuator></mujoco>"""
+
+
+def test_a_limit_that_rounding_decides_is_no_matter_of_neighbours() -> None:
+    model = mujoco.MjModel.from_xml_string(AT_ITS_LIMIT)
+    compiled, data = compile_model(model), mujoco.MjData(model)
+    data.qpos[0] = -1.01
+    mujoco.mj_forward(model, data)
+    nearly = np.concatenate([np.linspace(1e-15, 1e-13, 200), np.linspace(1e-13, 3e-12, 200)])
+    control = (data.efc_aref[0] * (1 - nearly))[:, None]
+    qpos, qvel = np.full((400, 1), -1.01), np.zeros((400, 1))
+    alone = np.concatenate([planar.step_model(compiled, qpos[:1], qvel[:1], one[None])[1] for one in control])
+    for order in (np.arange(400), np.random.default_rng(0).permutation(400)):
+        together = planar.step_model(compiled, qpos, qvel, control[order])[1]
+        np.testing.assert_array_equal(together, alone[order])
 
 
 @pytest.mark.parametrize("name", VARIED)
@@ -224,7 +255,7 @@ def test_instruction_sets_lanes_and_code_paths(isa: str) -> None:
         pytest.skip(f"no {isa} here")
     assert run.returncode == 0, run.stderr
     lanes = {"baseline": ("1", "2"), "avx2": ("4", "4"), "avx512": ("8", "8")}[isa]
-    assert run.stdout.strip().split("|") == [isa, *lanes, " ".join(map(digest, VARIED))]
+    assert run.stdout.strip().split("|") == [isa, *lanes, " ".join((*map(digest, VARIED), parallel_capsules()))]
 
 
 ROOT = Path(__file__).parents[2]

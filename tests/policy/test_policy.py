@@ -387,3 +387,9 @@ def test_more_observations_than_the_limit_are_refused_before_anything_is_written
 def test_policies_beyond_the_limits_are_refused(policy: PolicyConfig, words: str) -> None:
     with pytest.raises(EvergaitError, match=words):
         Config(stream=("Hopper-v5",), policy=policy).check()
+
+
+def test_layers_of_other_widths_are_not_moved() -> None:
+    narrow, wide = (Policy.build(PolicyConfig(input_width=width, hidden=(6,)), (SWIMMER,)) for width in (4, 8))
+    with pytest.raises(EvergaitError, match="it must be as wide as in the other policy, which has 4 inputs"):
+        wide.transplant(narrow, narrow.initial(1), seed=2)

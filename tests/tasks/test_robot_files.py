@@ -55,6 +55,18 @@ def test_engines_agree_on_a_robot_of_ones_own(name: str, folder: Path) -> None:
         assert (plain.lengths < 60).any()  # some fall
 
 
+@pytest.mark.parametrize("n", [7, 8, 11, 16])
+def test_the_cost_of_many_motors_is_gymnasiums_to_the_bit(n: int, tmp_path: Path) -> None:
+    link = '<body pos=".3 0 0"><joint name="j{0}" axis="0 1 0"/><geom size=".02" mass="1" contype="0"/>'
+    links = "".join(link.format(i) for i in range(n)) + "</body>" * n
+    motors = "".join(f'<motor joint="j{i}" ctrlrange="-1 1"/>' for i in range(n))
+    (tmp_path / "chain.xml").write_text(f"<mujoco><worldbody>{links}</worldbody><actuator>{motors}</actuator></mujoco>")
+    eg.RobotFile("chain.xml", reward=eg.Reward(forward=0.0, control=0.1)).save(tmp_path / "chain.toml")
+    request = tiny_request(str(tmp_path / "chain.toml"), n_rows=64, horizon=1)
+    ours, plain = (get_engine(engine).run(request, 1).returns for engine in ("planar", "gymnasium"))
+    np.testing.assert_array_equal(ours, plain)
+
+
 def test_a_file_written_in_python_is_read_back(folder: Path) -> None:
     task = Task(str(folder / "upright.toml"))
     assert spaces(task).n_steps == 60
@@ -164,7 +176,7 @@ def test_a_layout_is_of_one_robot(folder: Path) -> None:
     policy = Policy.build(PolicyConfig(), [task])
     path, active = policy.path(task), policy.active(task)
     xml = (folder / "crawler.xml").read_text()
-    edit(folder / "crawler.xml", "</actuator>", '<motor joint="pitch"/></actuator>')
+    edit(folder / "crawler.xml", "</actuator>", '<motor joint="pitch" ctrlrange="-1 1"/></actuator>')
     assert (policy.path(task), policy.active(task)) == (path, active)
     with pytest.raises(eg.EvergaitError, match="has been edited since this policy was laid out for it; put it back"):
         policy.network(task)
@@ -185,23 +197,72 @@ def test_a_robot_that_is_edited_while_it_trains_ends_the_training(engine: str, f
     assert all('"done"' not in file.read_text() for file in folder.rglob("progress.json"))
 
 
-@pytest.mark.parametrize("where", ["/dev/zero", "../x.stl", "pipe.stl", "link.stl", "&#47;dev/zero", "linked/x.stl"])
+WAYS_OUT = ["/dev/zero", "../x.stl", "pipe.stl", "link.stl", "&#47;dev/zero", "linked/x.stl", "linked/decoy.stl"]
+WAYS_OUT += ["'/../../x.stl", "..\\x.stl", "x" * 5000]
+
+
+@pytest.mark.parametrize("blank", ["", 5000 * " "], ids=["", "blank"])
+@pytest.mark.parametrize("where", WAYS_OUT, ids=[where[:20] for where in WAYS_OUT])
 def test_a_model_opens_nothing_outside_its_folder(
-    where: str, folder: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+    where: str, blank: str, folder: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outside = tmp_path_factory.mktemp("outside")
     (outside / "x.stl").write_bytes(b"precious")
     os.mkfifo(folder / "pipe.stl")
     (folder / "link.stl").symlink_to(outside / "x.stl")
     (folder / "linked").symlink_to(outside)
-    (folder / "zero").write_bytes(b"")
+    for decoy in ("zero", "decoy.stl"):  # files of the same name that may be opened
+        (folder / decoy).write_bytes(b"")
     xml = (folder / "crawler.xml").read_text()
     asset = f'<asset><mesh name="m" file="{where}"/></asset><worldbody>'
-    (folder / "crawler.xml").write_text(xml.replace("<worldbody>", asset, 1))
+    (folder / "crawler.xml").write_text(blank + xml.replace("<worldbody>", asset, 1))
     assert main(["train", "--out", str(folder / "out"), "--stream", str(folder / "crawler.toml")]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "it must be a file below" in said or "is missing or not a plain file" in said
     assert not (folder / "out").exists()
+
+
+DECOYS = [
+    '<asset>x="<mesh name="m" file="../x.stl"/></asset>',
+    """<asset><mesh name=">" file='../x.stl'/></asset>""",
+    """<asset>< mesh name='"'file\n="../x.stl"/></asset>""",
+    '<![CDATA[ <!-- ]]><asset><mesh name="m" file="../x.stl"/></asset><!-- -->',
+]
+
+
+@pytest.mark.parametrize("markup", DECOYS)
+def test_a_model_is_read_as_mujoco_reads_it(markup: str, folder: Path) -> None:
+    edit(folder / "crawler.xml", "<worldbody>", f"{markup}<worldbody>")
+    with pytest.raises(eg.EvergaitError, match="names '../x.stl'; it must be a file below"):
+        spaces(Task(str(folder / "crawler.toml")))
+
+
+MESH = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+HARMLESS = {
+    "comment": '<!-- ---- was: file="old.stl" ---- -->',
+    "brackets": '<asset><mesh name="m" file="leg[1].obj"/></asset>',
+    "quote": """<asset><mesh name="m" file="it's.obj"/></asset>""",
+    "folder": '<compiler meshdir="."/><asset><mesh name="m" file="meshes/leg.obj"/></asset>',
+    "light": '<worldbody><light dir="0 0 -1" pos="0 0 3"/></worldbody>',
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_a_model_may_have_what_leads_nowhere_else(name: str, folder: Path) -> None:
+    (folder / "meshes").mkdir()
+    for mesh in ("leg[1].obj", "it's.obj", "meshes/leg.obj"):
+        (folder / mesh).write_text(MESH)
+    edit(folder / "crawler.xml", "<worldbody>", f"{HARMLESS[name]}<worldbody>")
+    assert spaces(Task(str(folder / "crawler.toml"))).n_actions == 1
+
+
+def test_a_robots_digest_stays_what_it_was(folder: Path) -> None:
+    assert robot_file.robot_digest(Task("crawler.toml")) == "5d3c7d4f70a9a85f90bbbea9"
+    for name in "ab":
+        (folder / f"{name}.obj").write_text(MESH + f"# {name}")
+    named = '<!-- <mesh file="b.obj"/> --><asset><mesh name="a" file="a.obj"/><mesh name="b" file="b.obj"/></asset>'
+    edit(folder / "crawler.xml", "<worldbody>", f"{named}<worldbody>")
+    assert robot_file.robot_digest(Task("crawler.toml")) == "953e55dfbac0763a3ac3f32e"
 
 
 def test_a_python_reward_runs_on_gymnasium_and_is_refused_by_the_others(
@@ -234,6 +295,7 @@ BAD = [
     ("f.toml", 'model = "crawler.xml"\nhidden = 9', "hidden: is 9; it must be at most 4"),
     ("g.toml", 'model = "bad.xml"', "MuJoCo cannot read bad.xml"),
     ("h.toml", 'model = "free.xml"', "its joints must all be slides and hinges"),
+    ("l.toml", 'model = "idle.xml"', "actuator 'hip motor': its ctrlrange is 0 0, so it would never move; give it"),
     ("j.toml", 'model = "crawler.xml"\nsteps = 0', "j.toml: steps: is 0; it must be at least 1"),
     ("k.toml", 'model = "crawler.xml"\nsteps = 3000000000', "steps: is 3000000000; it must be at most 2,147,483,647"),
     ("i.toml", 'model = "crawler.xml"\nreward = { function = "x" }', "reward.function: is 'x'; it must be module:name"),
@@ -247,6 +309,9 @@ def test_mistakes_are_told_in_a_sentence(
     (folder / "bad.xml").write_text("<mujoco><worldbody><body><joint/></body></worldbody></mujoco")
     free = '<mujoco><worldbody><body><freejoint/><geom size="1"/></body></worldbody></mujoco>'
     (folder / "free.xml").write_text(free)
+    xml = (folder / "crawler.xml").read_text()
+    idle = '<actuator><motor name="hip motor" joint="hip"/></actuator></mujoco>'
+    (folder / "idle.xml").write_text(xml[: xml.index("<actuator>")] + idle)
     if text is not None:
         (folder / name).write_text(text)
     assert main(["train", "--out", str(folder / "out"), "--stream", str(folder / name)]) == 2
@@ -297,3 +362,17 @@ def test_a_robot_that_is_edited_between_phases_is_stored_under_no_others_name(fo
     config = tiny_config(stream=stream, method=eg.Naive(), engine="planar", horizon=20, generations=2)
     with pytest.raises(eg.EvergaitError, match="has been edited since this training was planned"):
         eg.train(config, folder / "run", threads=1, observers=[Strengthens()])
+
+
+def test_a_robot_that_was_edited_is_not_taken_for_the_one_that_was_trained(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["train", "--stream", "crawler.toml", "--generations", "1", "--pairs", "1", "--horizon", "5"]
+    assert main([*command, "--out", "out"]) == 0
+    before = (folder / "out" / "run.json").read_bytes()
+    robot = folder / "crawler.toml"
+    robot.write_text(robot.read_text().replace("forward = 1.0", "forward = 7.0"))
+    capsys.readouterr()
+    assert main([*command, "--out", "out"]) == 2
+    assert "holds this run trained with crawler.toml" in " ".join(capsys.readouterr().err.split())
+    assert (folder / "out" / "run.json").read_bytes() == before

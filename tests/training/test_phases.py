@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import golden
@@ -169,3 +170,56 @@ def test_planar_bits_on_other_instruction_sets(isa: str) -> None:
         pytest.skip(f"this machine does not have {isa}")
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout) == {name: bits for name, bits in STORED.items() if golden.is_planar(name)}
+
+
+ENVIRONMENT = """
+import gymnasium, numpy
+
+class Mine(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space = gymnasium.spaces.Box(-1, 1, (1,))
+    def reset(self, *, seed=None, options=None):
+        return numpy.zeros(2, numpy.float32), {}
+    def step(self, action):
+        return numpy.zeros(2, numpy.float32), 1.0, True, False, {}
+
+gymnasium.register("Mine-v0", Mine)
+"""
+METHOD = """
+import sys
+from dataclasses import dataclass
+import evergait
+
+@dataclass(frozen=True)
+class Drag(evergait.Method, name="drag"):
+    def after_step(self, context, step, theta, memory):
+        return theta * 1, memory
+    def settings(self, stage):
+        return {"name": self.name}
+
+config = evergait.Config(stream=("InvertedPendulum-v5",), generations=1, pairs=1, horizon=5, method=Drag())
+evergait.train(config, "out", threads=1)
+"""
+TRAIN = ("-m", "evergait", "train", "--stream", "mine:Mine-v0", "--generations", "1", "--pairs", "1", "--out", "out")
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "old", "new", "command"),
+    [("mine.py", ENVIRONMENT, "1.0", "-50.0", TRAIN), ("script.py", METHOD, "theta * 1", "theta * 0", ("script.py",))],
+    ids=["environment", "method of a script"],
+)
+def test_code_of_ones_own_that_was_edited_is_not_taken_for_what_was_trained(
+    file: str, text: str, old: str, new: str, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    def run(content: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / file).write_text(content)
+        return subprocess.run(
+            [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=False, env=environment
+        )
+
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    first, again, edited = run(text), run(text), run(text.replace(old, new))
+    assert (first.returncode, again.returncode) == (0, 0), first.stderr + again.stderr
+    assert edited.returncode != 0
+    assert "holds this run trained with" in edited.stderr
+    assert ", now " in edited.stderr

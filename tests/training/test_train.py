@@ -3,7 +3,8 @@
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -13,9 +14,9 @@ from small import every_method, tiny_config
 
 from evergait import Config, EvergaitError, train
 from evergait.config import Evaluation
-from evergait.core.arrays import Float64
+from evergait.core.arrays import Float32, Float64
 from evergait.es import Adam, Optimizer
-from evergait.methods import Collection, Distill, Ewc, Freeze, Method, Multitask, Naive, Replay, Step
+from evergait.methods import Collection, Context, Distill, Ewc, Freeze, Memory, Method, Multitask, Naive, Replay, Step
 from evergait.policy import PolicyConfig, Statistics
 from evergait.training.observer import Diagnostics, Observer, Position
 from evergait.training.run import Run, default_threads
@@ -69,7 +70,8 @@ def test_threads_do_not_change_a_bit(trained: Path, tmp_path: Path, n_threads: i
         {"carry": "best-population", "resets": "member", "episodes": 2, "perturb": "layers"},
         {"adaptive_horizon": True, "adaptive_horizon_over": "all", "evaluation": CUT},
         {"method": Ewc(importance="search", decay=0.5)},
-        {"method": Distill(steps=2), "policy": PolicyConfig(normalise=True, heads="separate"), "carry": "best"},
+        {"method": Distill(steps=2), "policy": PolicyConfig(normalise=True, heads="separate")},
+        {"method": Distill(steps=2), "policy": PolicyConfig(heads="separate"), "carry": "best"},
     ],
     ids=str,
 )
@@ -251,6 +253,24 @@ def test_shared_prefixes_are_trained_once(tmp_path: Path) -> None:
     assert seen.started == [a, b, b, c]
 
 
+def test_a_phase_that_is_called_naive_is_a_naive_one(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Wipe(Method, name="wipe"):
+        """Does not say that first phases are not naive ones."""
+
+        def after_step(self, context: Context, step: Step, theta: Float32, memory: Memory) -> tuple[Float32, Memory]:
+            return theta * 0, memory
+
+    try:
+        wiped = train(tiny_config(method=Wipe()), tmp_path / "wiped", threads=1)
+    finally:
+        del Method.members["wipe"]
+    naive = train(tiny_config(method=Naive()), tmp_path / "naive", threads=1)
+    assert wiped.phases[0].name == naive.phases[0].name
+    assert (wiped.state(0).theta == naive.state(0).theta).all()
+    assert not wiped.theta.any()
+
+
 def test_names_threads_and_paths_do_not_decide_the_hash(tmp_path: Path) -> None:
     runs = [
         train(tiny_config(stream=stream), tmp_path / str(i), threads=i + 1)
@@ -273,6 +293,23 @@ def test_a_foreign_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EvergaitError, match="not empty and not a run's folder"):
         train(tiny_config(), tmp_path, threads=1)
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_config_that_someone_wrote_is_not_written_over(tmp_path: Path) -> None:
+    mine = "# my notes\nsigma = 0.3\n"
+    (tmp_path / "config.toml").write_text(mine)
+    with pytest.raises(EvergaitError, match=r"config.toml is there already, with something else in it"):
+        train(tiny_config(), tmp_path)
+    assert (tmp_path / "config.toml").read_text() == mine
+
+
+def test_two_trainings_in_one_program_share_the_processes_of_an_engine(tmp_path: Path) -> None:
+    config = tiny_config(stream=("CartPole-v1",), method=Naive(), horizon=20, engine="gymnasium")
+    with ThreadPoolExecutor(2) as pool:
+        seeds = [replace(config, seed=seed) for seed in (1, 2)]
+        together = list(pool.map(lambda c: train(c, tmp_path / f"{c.seed}", threads=2), seeds))
+    alone = [train(c, tmp_path / f"alone{c.seed}", threads=1) for c in seeds]
+    assert [run.theta_sha256 for run in together] == [run.theta_sha256 for run in alone]
 
 
 def test_zero_threads_are_refused(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from evergait.commands.base import print_json, print_table
+from evergait.commands.base import errors, print_json, print_table
 from evergait.commands.flags import Which, select_run
 from evergait.config import Evaluation
 from evergait.core.arrays import Float32
@@ -59,6 +59,8 @@ class Eval:
             right = f"one whose θ was kept: {kept}"
             require(str(self.generation) in state.snapshots, "generation", self.generation, right)
             theta = state.snapshots[str(self.generation)]
+        if theta is not state.theta and run.config.policy.normalise:
+            errors.print("Observations are normalised as at the end of the phase, not as that θ had them.")
         tasks = [parse_task(name) for name in self.task] or list(run.policy.tasks)
         workers = LocalWorkers(check_threads(self.threads))
         try:

@@ -27,6 +27,7 @@ from evergait.scores.scale import ScoreOptions
 from evergait.tasks.process import set_limits
 from evergait.training.logs import LogName, check_log, make_log
 from evergait.training.observer import Diagnostics, Observer, Position
+from evergait.training.phases import plan_phases
 from evergait.training.progress import Progress
 from evergait.training.run import Run, check_seconds, check_threads, open_folder, train
 from evergait.workers import Local, Traffic, WorkersChoice
@@ -155,7 +156,8 @@ class Train:
         n_threads = check_threads(self.threads)
         references = self.score.references([task.name for task in config.stream_tasks])
         already = (self.out / "run.json").exists() and Run.load(self.out, self.store)
-        if already and already.config == config and already.is_done and not already.outdated:
+        planned = [phase.name for phase in plan_phases(config)]
+        if already and already.config == config and [phase.name for phase in already.phases] == planned:
             console.print(f"{self.out} is done; nothing to train.")
             print_run(already, already.scored(references))
             already.tidy()

@@ -109,6 +109,12 @@ def make_own_folder(path: Path) -> Path:
     return path
 
 
+def require_own(path: Path, content: bytes) -> None:
+    """Refuse to write over a file that has something else in it: it is not of ours."""
+    if path.exists() and read_bytes(path) != content:
+        raise EvergaitError(f"out: {path} is there already, with something else in it; choose another folder")
+
+
 def refuse_link(path: Path) -> Path:
     """The path, unless it is a link: inside a folder of ours it could lead anywhere."""
     if path.is_symlink():

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 from collections.abc import Iterable
@@ -93,7 +94,7 @@ def plugin_of(part: object) -> str:
 
 @functools.cache
 def plugin_version(module: str) -> str:
-    """What tells one version of a plug-in from another: its package's version, or a digest of its file.
+    """What tells one version of a module from another: its package's version, or a digest of its files.
 
     >>> plugin_version("numpy") == metadata.version("numpy")
     True
@@ -104,4 +105,28 @@ def plugin_version(module: str) -> str:
     spec = importlib.util.find_spec(module)
     if spec is None or not spec.origin or not Path(spec.origin).is_file():
         return ""
-    return hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest()[:12]
+    folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
+    files = [file for folder in folders for file in sorted(folder.rglob("*.py"))] or [Path(spec.origin)]
+    return _digest(file.read_bytes() for file in files)
+
+
+def script_version(part: object) -> str:
+    """A digest of the functions of a class that the program itself defines, a script or a notebook; empty for others.
+
+    What they call beside the class is not in it.
+    """
+    if not isinstance(part, type) or part.__module__ != "__main__":
+        return ""
+    texts = []
+    for kind in part.__mro__:
+        for member in vars(kind).values() if kind.__module__ == "__main__" else ():
+            with contextlib.suppress(TypeError, OSError):  # no function, or one that nobody wrote
+                texts.append(inspect.getsource(getattr(member, "__func__", member)).encode())
+    return _digest(texts)
+
+
+def _digest(contents: Iterable[bytes]) -> str:
+    total = hashlib.sha256()
+    for content in contents:
+        total.update(content)
+    return total.hexdigest()[:12]

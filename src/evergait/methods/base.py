@@ -125,6 +125,8 @@ class Method(Family):
 
     alone: ClassVar[str] = ""
     """Why the method cannot be joined with others; empty if it can."""
+    pauses: ClassVar[bool] = False
+    """Whether some generations are on earlier tasks alone."""
     needs: ClassVar[str] = ""
     """The method that must come before it; empty if it works by itself."""
     join: "ClassVar[Callable[[tuple[type[Method], ...], str], type[Any]]]"

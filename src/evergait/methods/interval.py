@@ -14,6 +14,7 @@ class Interval(Method, name="interval"):
     """Replays an earlier task in generations R, 2R, 3R, …"""
 
     version: ClassVar[int] = 2  # 2: one of several starts is not judged by a replay
+    pauses: ClassVar[bool] = True
 
     interval: int = 4
     """R: every R-th generation is a replay; 0 never replays."""

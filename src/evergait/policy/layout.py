@@ -202,6 +202,8 @@ class Policy:
             if name not in self.layers:
                 continue
             new = self.layers[name]
+            right = f"as wide as in the other policy, which has {old.n_in} inputs"
+            require(new.n_in == old.n_in, f"layer {name}", f"{new.n_in} inputs wide", right)
             n_out = min(old.n_out, new.n_out)
             n = n_out * old.n_in
             moved[new.offset : new.offset + n] = theta[old.offset : old.offset + n]

@@ -26,6 +26,7 @@ from evergait.core.files import (
     parse_toml,
     read_bytes,
     read_json,
+    require_own,
     write_atomically,
     write_json,
 )
@@ -131,6 +132,8 @@ def open_study(study: Study, path: Path) -> list[Cell]:
     elif foreign:
         raise EvergaitError(f"out: {path} is not empty and not a study's folder; choose another one")
     try:
+        if not is_study(path):
+            require_own(path / "study.toml", study.to_toml().encode())
         make_own_folder(path / "phases")
         write_atomically(path / "study.toml", study.to_toml().encode())
         listed = [

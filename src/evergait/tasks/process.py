@@ -255,6 +255,15 @@ def module_of(task: Task) -> str:
     return module if colon else ""
 
 
+def code_of(task: Task) -> str:
+    """The module with the code of someone else's environment, as far as it is known without importing it."""
+    spec = gymnasium.registry.get(task.id)
+    if spec is None or not is_foreign(task):
+        return module_of(task)
+    place = spec.entry_point
+    return place.partition(":")[0] if isinstance(place, str) else str(getattr(place, "__module__", ""))
+
+
 def trust(task: Task) -> None:
     """Let the task import the module that it names, here and in processes that are started from now on."""
     if module := module_of(task):

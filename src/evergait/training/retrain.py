@@ -10,7 +10,7 @@ from evergait.core.files import read_bytes
 from evergait.store.ledger import Ledger, Record, parse_ledger, record_line
 from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.training.observer import Observer, Position
-from evergait.training.phases import PhaseTrainer, outdated, plan_phases
+from evergait.training.phases import PhaseTrainer, changed, plan_phases
 from evergait.training.run import Run
 from evergait.workers import Workers
 
@@ -95,8 +95,7 @@ def _compared(recorded: PhaseFolder, again: PhaseFolder, n_generations: int) -> 
                 differences.append(f"the tensor {name!r} has other bits")
     if again.is_done() and len(then.records) != len(now.records):
         differences.append(f"{len(then.records)} evaluations were recorded and {len(now.records)} came")
-    identity = recorded.identity()
-    reasons = outdated(identity)
+    reasons = changed(recorded.identity(), again.identity())
     if recorded.name != again.name and not reasons:
         differences.append("the config that trained it is not the one that its folder has now")
     return Retrained(n_generations, len(now.records), n_tensors, tuple(differences), tuple(reasons))

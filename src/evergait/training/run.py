@@ -29,6 +29,7 @@ from evergait.core.files import (
     read_bytes,
     read_json,
     remove_leftovers,
+    require_own,
     sha256,
     write_atomically,
     write_json,
@@ -43,7 +44,7 @@ from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.tasks import Task, parse_task
 from evergait.training.frame import Frame, make_frame, order_name
 from evergait.training.observer import NotebookProgress, Observer, in_notebook
-from evergait.training.phases import PhaseTrainer, outdated, plan_phases
+from evergait.training.phases import Phase, PhaseTrainer, changed, outdated, plan_phases
 from evergait.training.state import State
 from evergait.workers import LocalWorkers, Workers
 
@@ -263,7 +264,10 @@ def open_folder(config: Config, out: Path, store: Path) -> None:
 
 def _write_folder(config: Config, out: Path, store: Path) -> None:
     """Its files, as far as they are missing or say something else."""
-    if not ((out / "config.toml").exists() and (out / "run.json").exists()):
+    if not (
+        (out / "config.toml").exists() and (out / "run.json").exists()
+    ):  # a kill may have left one, the same as now
+        require_own(out / "config.toml", config.to_toml().encode())
         write_atomically(out / "config.toml", config.to_toml().encode())
     there = read_config(out / "config.toml")
     if there != config:
@@ -276,21 +280,23 @@ def _write_folder(config: Config, out: Path, store: Path) -> None:
     if store == out / "phases":
         make_own_folder(store)
     store.mkdir(parents=True, exist_ok=True)
+    planned = plan_phases(config)
     described = {
-        "phases": [phase.name for phase in plan_phases(config)],
+        "phases": [phase.name for phase in planned],
         "store": os.path.relpath(store, out),
         "config": sha256(read_bytes(out / "config.toml")),
     }
     before = read_json(out / "run.json") if (out / "run.json").exists() else {}
     if before != described:
         if before.get("phases", described["phases"]) != described["phases"]:
-            _require_untrained(out, store)
+            _require_untrained(out, store, planned)
         write_json(out / "run.json", described)
 
 
-def _require_untrained(out: Path, store: Path) -> None:
+def _require_untrained(out: Path, store: Path, planned: Sequence[Phase]) -> None:
     """What other versions have trained here stays what the folder shows."""
-    if parts := Run.load(out, store).outdated:
+    pairs = zip(Run.load(out, store).phases, planned, strict=False)
+    if parts := dict.fromkeys(words for phase, now in pairs for words in changed(phase.identity(), now.identity)):
         raise EvergaitError(f"out: {out} holds this run trained with {'; '.join(parts)}; choose another folder")
 
 

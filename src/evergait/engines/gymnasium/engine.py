@@ -1,6 +1,7 @@
 """Any Gymnasium environment with vector observations: one environment per process, results placed by row."""
 
 import contextlib
+import threading
 import time
 import weakref
 from collections import deque
@@ -54,6 +55,7 @@ class GymnasiumEngine:
 
     def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008 - a constant
         self.limits = limits
+        self._lock = threading.Lock()  # trainings in several threads of a program share an engine
         self._workers: list[_Worker] = []
         weakref.finalize(self, _stop, self._workers)
 
@@ -67,16 +69,18 @@ class GymnasiumEngine:
             return _joined(episodes, _here(episodes))
         rows = [Row(0.0, 0, False)] * len(episodes)
         # An environment that raises or hangs, or Ctrl-C, leaves processes at work on rows that nobody wants.
-        try:
-            self._run(episodes, min(n_threads, len(episodes)), rows)
-        except BaseException:
-            _stop(self._workers, patience=0.0)
-            raise
+        with self._lock:
+            try:
+                self._run(episodes, min(n_threads, len(episodes)), rows)
+            except BaseException:
+                _stop(self._workers, patience=0.0)
+                raise
         return _joined(episodes, rows)
 
     def close(self) -> None:
         """End the processes."""
-        _stop(self._workers)
+        with self._lock:
+            _stop(self._workers)
 
     def _run(self, episodes: Episodes, n_workers: int, rows: list[Row]) -> None:
         while len(self._workers) < n_workers:
