@@ -7,6 +7,7 @@ import csv
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from matplotlib.patches import Rectangle
 from small import tiny_study
 from synthetic import make_study
 
-from evergait.analysis.ranking import standings
+from evergait.analysis.ranking import Standing, standings
 from evergait.analysis.study import Analysis
 from evergait.analysis.tables import MEASURES
 from evergait.analysis.transfer import interference, pairwise, panel
@@ -219,6 +220,35 @@ def test_tables_page_and_command_rank_and_number_alike(analysis: Analysis) -> No
         for task, found in one["tasks"].items():
             assert float(row[f"final return, {short(task)}"]) == pytest.approx(found["final_return"])
         assert np.mean([found["final"] for found in one["tasks"].values()]) == pytest.approx(one["final"])
+
+
+def of_naive(results: Results) -> tuple[Standing, tuple[object, ...]]:
+    """Its standing and its row of the summary."""
+    analysis = analyse(results, REFERENCES)
+    (standing,) = [one for one in standings(analysis) if one.condition == "naive"]
+    summary = next(table for table in all_tables(analysis) if table.name == "summary")
+    return standing, next(row for row in summary.rows if row[0] == "naive")
+
+
+def test_a_seed_that_lacks_an_order_is_in_no_number(study: Results) -> None:
+    naive = [entry for entry in study.entries if entry.condition == "naive"]
+    last = [entry for entry in naive if entry.seed == 2]
+    found, row = of_naive(replace(study, entries=tuple(entry for entry in study.entries if entry is not last[0])))
+    wanted, other = of_naive(replace(study, entries=tuple(entry for entry in study.entries if entry not in last)))
+    assert (found.n_orders, found.n_seeds) == (2, 2)
+    assert (found.final.estimate, found.rows, row) == (wanted.final.estimate, wanted.rows, other)
+    assert found.notes == ("1 run is left out, so that every seed has the same orders",)
+    assert wanted.notes == of_naive(study)[0].notes == ()
+
+
+def test_where_no_seed_has_every_order_those_of_the_first_seed_are_told(study: Results) -> None:
+    naive = [entry for entry in study.entries if entry.condition == "naive"]
+    first, second = dict.fromkeys(entry.order for entry in naive)
+    orders = {0: first, 1: first, 2: second}
+    found, row = of_naive(replace(study, entries=tuple(e for e in naive if e.order == orders[e.seed])))
+    assert (found.n_orders, found.n_seeds, found.final.orders, found.final.seeds) == (1, 2, (first,), (0, 1))
+    assert [len(one.points) for one in found.rows] == [2, 2]
+    assert row[-2:] == (1, 2)
 
 
 def test_the_page_prints_those_numbers(study: Results, page: dict[str, Any]) -> None:

@@ -20,6 +20,8 @@ from evergait.cli import main
 from evergait.core.errors import EvergaitError
 from evergait.core.files import write_json
 from evergait.core.table import Table
+from evergait.figures.artifacts import all_figures
+from evergait.figures.drawing import task_colours
 from evergait.methods import Method, Multitask
 from evergait.paper.numbers import SINGLE_TASK, distance, published, ranges_table, study_ranges, worst_share
 from evergait.paper.study import analyse, hat_scale
@@ -29,6 +31,7 @@ from evergait.scores.metrics import Metrics
 from evergait.store.ledger import Ledger, Record, best_of, worst_of
 from evergait.studies.folder import load_results
 from evergait.studies.results import Entry, Results, order_name
+from evergait.training.run import Run
 from paper.test_claims import ORDER, TASKS, FakeRun, paper_results, ranged_ledger
 
 NAN = math.nan
@@ -261,3 +264,34 @@ def test_a_landscape_with_a_hole_is_no_traceback(
     monkeypatch.setattr(plane, "_landscape", lambda *_: hole)
     assert plane.plane_data(load_results(tmp_path / "out")) == plane.UNDEFINED
     assert not (tmp_path / "out" / "plane.json").exists()
+
+
+def test_a_single_task_run_without_a_best_policy_is_no_traceback(
+    trained_study: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(trained_study.path, tmp_path / "out")
+    state = Run.state
+    monkeypatch.setattr(Run, "state", lambda *of: replace(state(*of), best_theta=np.zeros(0, np.float32)))
+    assert plane.plane_data(load_results(tmp_path / "out")) == plane.NO_BEST
+
+
+def test_figures_leave_out_the_line_of_a_task_whose_evaluations_are_all_undefined(tmp_path: Path) -> None:
+    other = "Hopper-v5"
+    blind: Curve = lambda task, *at: NAN if task == POLE else until(200.0)(task, *at)  # noqa: E731
+    streams = make_results(tmp_path / "streams", {"naive": blind, "replay": until(100.0)}, (POLE, other))
+    singles = make_results(tmp_path / "singles", {"single": blind})
+    whole = make_results(tmp_path / "whole", {"single": blind}, (other,))
+    entries = (*streams.entries, *singles.entries, *whole.entries)
+    analysis = analyse(replace(streams, entries=entries), {POLE: 300.0, other: 300.0})
+    pictures = {picture.name: picture.figure for picture in all_figures(analysis, measure=False)}
+    assert {"curves-naive", "curves-replay", "baselines"} <= set(pictures)
+
+    def colours(name: str) -> list[set[str]]:
+        """Of the lines with points, by panel."""
+        lines = [[line for line in axes.lines if len(np.asarray(line.get_ydata())) > 2] for axes in pictures[name].axes]
+        return [{str(line.get_color()) for line in found} for found in lines]
+
+    known = task_colours((POLE, other))
+    assert colours("curves-naive") == [{known[other]}]
+    assert colours("curves-replay") == [{known[POLE], known[other]}]
+    assert colours("baselines") == [set(), {known[other]}]

@@ -126,6 +126,16 @@ def test_claim_three_looks_at_plasticity_and_claim_six_at_transfer_itself() -> N
     assert claims[6].statistic.endswith("in shared and replay-192")
 
 
+def test_no_claim_rests_on_a_seed_that_lacks_an_order() -> None:
+    one = paper_results()
+    entries = [replace(entry, seed=seed) for seed in range(4) for entry in one.entries]
+    gone = next(e for e in entries if (e.condition, e.seed) == ("shared", 3))
+    claims = study_claims(analyse(replace(one, entries=tuple(e for e in entries if e is not gone))))
+    resting = {claim.number for claim in claims if "shared" in claim.statistic}
+    assert resting == {1, 2, 6}
+    assert {claim.number: claim.n_seeds for claim in claims if claim.number in resting} == dict.fromkeys(resting, 3)
+
+
 def test_claim_four_compares_policies_that_differ_in_heads_alone() -> None:
     results = paper_results()
 

@@ -21,7 +21,7 @@ from small import tiny_study
 from evergait import EvergaitError
 from evergait.cli import main
 from evergait.commands.study import run_study
-from evergait.core.files import canonical_json
+from evergait.core.files import canonical_json, read_json, write_json
 from evergait.store import archive
 from evergait.store.archive import COLUMNS, archive_path, open_archive, put_numbers, take_numbers
 from evergait.store.pack import pack, unpack
@@ -146,6 +146,47 @@ def test_policies_can_be_left_out(study: Path, capsys: pytest.CaptureFixture[str
     assert folder.ledger().records
     with pytest.raises(EvergaitError, match="was kept without its policy"):
         folder.result()
+
+
+@pytest.mark.parametrize("policies", ["last", "none"])
+def test_what_unfinished_runs_start_from_is_kept(
+    study: Path, policies: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, told = PhaseStore(study / "phases"), read_json(study / "study.json")
+    told["cells"] = [cell for cell in told["cells"] if cell["condition"] != "single"]  # whose last phase is a first one
+    write_json(study / "study.json", told)
+    first, second = next(entry.run.phases for entry in load_results(study).entries if entry.condition == "replay")
+    shutil.rmtree(second.path)
+    assert main(["study", "pack", str(study), "--policies", policies]) == 0
+    last = {entry.run.phases[-1].name for entry in load_results(study).entries} if policies == "last" else set()
+    assert {name for name in store.names() if store.folder(name).has_policy} == {first.name, *last}
+    (study / "tiny.toml").write_text(tiny_study())
+    run_study(study / "tiny.toml", study, seeds=2, threads=1, artifacts=False)
+    assert store.folder(second.name).is_done()
+
+
+def test_no_folder_is_removed_before_its_policy_is_read_back(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = files(study)
+
+    def careless(path: Path, texts: Any, policies: dict[str, bytes], beside: Any) -> None:
+        name = max(policies)
+        archive.write_archive(path, texts, {**policies, name: policies[name][:-1]}, beside)
+
+    monkeypatch.setattr("evergait.store.pack.write_archive", careless)
+    with pytest.raises(EvergaitError, match=r"phases\.zip: was not written as it should be"):
+        pack(study / "phases")
+    (study / "phases.zip").unlink()
+    assert files(study) == before
+
+
+def test_more_than_a_plain_zip_file_holds_is_refused_in_words(
+    study: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = files(study)
+    monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", N_PHASES)
+    assert main(["study", "pack", str(study)]) == 2
+    assert "would be more than 65,535 files or 2 GiB" in capsys.readouterr().err.replace("\n", " ")
+    assert files(study) == before
 
 
 def test_a_phase_in_training_is_left_alone(study: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from evergait.core.errors import EvergaitError
 from evergait.core.files import locked, read_json, read_tensors, write_atomically, write_json, write_tensors
+from evergait.store.ledger import Ledger, Record, header_line, parse_ledger, record_line
 from evergait.store.phases import PhaseStore
 from evergait.training.run import Run
 
@@ -137,6 +138,17 @@ def test_a_phase_without_its_policy_still_has_its_curves(trained: Path, tmp_path
     assert not Run.load(run).has_policies
     with pytest.raises(EvergaitError, match=f"{Run.load(run).phases[-1].name}: was kept without its policy"):
         _ = Run.load(run).theta
+
+
+@pytest.mark.parametrize("lengths", [[], [5], [5, 5, 5]])
+def test_an_evaluation_has_a_length_for_every_return(lengths: list[int]) -> None:
+    def content(lengths: list[int]) -> bytes:
+        record = Record(0, {"a": [1.0, 2.0]}, {"a": lengths}, {})
+        return header_line(Ledger(0, ("a",), ("a",))) + record_line(record)
+
+    assert parse_ledger(content([5, 5]), "l").records[0].lengths == {"a": [5, 5]}
+    with pytest.raises(EvergaitError, match=r"l, line 2: is not a ledger line \(it has 2 returns and \d lengths"):
+        parse_ledger(content(lengths), "l")
 
 
 def test_names_cannot_lead_outside(tmp_path: Path) -> None:

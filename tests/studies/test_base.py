@@ -50,6 +50,15 @@ NAIVE = '[conditions.naive]\nmethod = "naive"\n'
         (HEAD + "[conditions.'a b']\n[conditions.a-b]\n", "conditions.a-b: its files would overwrite those of"),
         (HEAD + NAIVE + "[scales.mini]\npairs = 0\n", "scales.mini: conditions.naive: pairs: is 0"),
         (HEAD + NAIVE + "[scales.mini]\nconditions.naiv.pairs = 1\n", "did you mean 'naive'?"),
+        (HEAD + NAIVE + "[scales.mini]\npairs = {low = 1}\n", "pairs: is {'low': 1}; it must be a whole number"),
+        (
+            HEAD + "[base]\npairs = 3\n" + NAIVE + "[scales.mini]\npairs = {low = 1}\n",
+            "pairs: is {'low': 1}; it must be a whole number",
+        ),
+        (
+            HEAD + "[base]\npolicy.hidden = [8]\n" + NAIVE + "[scales.mini]\npolicy.hidden.a = 1\n",
+            "policy.hidden: is {'a': 1}; it must be a list",
+        ),
         (HEAD + NAIVE + "[scales]\nmini = 1\n", "scales.mini: is 1; it must be a table"),
     ],
 )
@@ -59,6 +68,19 @@ def test_bad_studies_are_refused_by_name(text: str, words: str) -> None:
     assert words in str(refusal.value)
     assert str(refusal.value).startswith("my.toml: ")
     assert str(refusal.value).count("my.toml") == 1
+
+
+@pytest.mark.parametrize("table", ["[base]\n" + NAIVE, NAIVE])
+def test_seeds_beyond_the_last_one_are_refused_at_load(table: str) -> None:
+    text = table.replace("]\n", f"]\nseed = {2**64 - 2}\n", 1)
+    words = f"my.toml: seeds: is 3; it must be at most 2, as the first one is {2**64 - 2}"
+    with pytest.raises(EvergaitError, match=words):
+        parse_study((HEAD + "seeds = 3\n" + text).encode(), "my.toml")
+    study = parse_study((HEAD + "seeds = 2\n" + text).encode(), "my.toml")
+    for cell in study_cells(study):
+        cell.config.check()
+    with pytest.raises(EvergaitError, match=words):
+        study.with_seeds(3)
 
 
 def test_unknown_names_are_refused() -> None:

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -236,6 +237,24 @@ def test_how_a_study_is_measured_may_change(tiny: Path, tmp_path: Path) -> None:
     assert load_results(out).scores == "paper"
 
 
+def test_an_edited_title_is_taken_over(tiny: Path, trained_study: Results, tmp_path: Path) -> None:
+    shutil.copytree(trained_study.path, tmp_path / "out")
+    tiny.write_text('description = "Why"\n' + tiny.read_text().replace('"Tiny"', '"Edited"'))
+    results = run_study(tiny, tmp_path / "out", threads=1, artifacts=False)
+    assert (results.title, results.description) == ("Edited", "Why")
+    assert {entry.seed for entry in results.entries} == {0, 1}
+    assert read_study(tmp_path / "out" / "study.toml").outline.title == "Edited"
+
+
+def test_a_study_that_someone_wrote_is_not_written_over(tiny: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "out" / "study.toml"
+    mine.parent.mkdir()
+    mine.write_text("# my notes\n" + tiny.read_text())
+    with pytest.raises(EvergaitError, match=r"study.toml is there already, with something else in it"):
+        run_study(mine, mine.parent, threads=1, artifacts=False)
+    assert mine.read_text().startswith("# my notes")
+
+
 def test_two_processes_do_not_train_one_study(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / "phases").mkdir(parents=True)
     with (
@@ -243,6 +262,25 @@ def test_two_processes_do_not_train_one_study(tiny: Path, tmp_path: Path) -> Non
         pytest.raises(EvergaitError, match="another process is training the study"),
     ):
         run_study(tiny, tmp_path / "out", threads=1, artifacts=False)
+
+
+def test_a_study_that_another_process_trains_is_not_changed(tiny: Path, trained_study: Results, tmp_path: Path) -> None:
+    shutil.copytree(trained_study.path, tmp_path / "out")
+    before = everything(tmp_path / "out")
+    with (
+        locked(tmp_path / "out" / "lock"),
+        pytest.raises(EvergaitError, match="another process is training the study"),
+    ):
+        run_study(tiny, tmp_path / "out", seeds=3, threads=1, artifacts=False)
+    assert everything(tmp_path / "out") == before
+
+
+def test_a_folder_that_is_refused_gets_no_lock(tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "notes.txt").write_text("mine")
+    with pytest.raises(EvergaitError, match="not empty and not a study's folder"):
+        run_study(tiny, tmp_path / "foreign", threads=1, artifacts=False)
+    assert [path.name for path in (tmp_path / "foreign").iterdir()] == ["notes.txt"]
 
 
 def test_plan_and_status_speak(tiny: Path, trained_study: Results) -> None:

@@ -45,6 +45,13 @@ shaping = { choices = ["centered-ranks", "z-score"] }
         ("low = 2,", "low = 0,", "pairs: is 0"),
         ('"z-score"', '"zscore"', "shaping: is 'zscore'; did you mean 'z-score'?"),
         ('{ choices = ["centered-ranks", "z-score"] }', "3", "search.space.shaping: is 3"),
+        (
+            "high = 4 }",
+            "high = 4, step = 0.5 }",
+            "search.space.pairs.step: is 0.5; it must be a whole number, as pairs",
+        ),
+        ("high = 4 }", "high = 4, step = 3 }", "search.space.pairs.step: is 3; it must be at most 2, from low to high"),
+        ("high = 0.1 }", "high = 0.1, step = 1 }", "learning_rate.step: is 1; it must be at most 0.09, from low to"),
     ],
 )
 def test_bad_spaces_are_refused_by_name(tiny: Path, before: str, after: str, words: str) -> None:
@@ -73,6 +80,34 @@ def test_tuning_goes_on_where_it_stopped_and_writes_a_config(tiny: Path, tmp_pat
     tiny.write_text(tiny.read_text().replace("high = 0.2", "high = 0.3"))
     with pytest.raises(EvergaitError, match="holds another search"):
         tune(tiny, out, threads=1)
+
+
+def test_a_step_of_the_whole_range_fits_however_its_ends_are_rounded(tiny: Path) -> None:
+    assert 0.3 - 0.1 < 0.2
+    tiny.write_text(tiny.read_text() + "[search.space]\nsigma = { low = 0.1, high = 0.3, step = 0.2 }\n")
+    assert read_search(read_study(tiny)).dimensions[0].step == 0.2
+
+
+@pytest.mark.parametrize("step", ["", ", step = 0.5"])
+def test_whole_ends_do_not_make_whole_numbers_of_a_field_that_has_fractions(
+    tiny: Path, tmp_path: Path, step: str
+) -> None:
+    pytest.importorskip("optuna")
+    searched = f"[search]\ntrials = 4\n[search.space]\nsigma = {{ low = 1, high = 3{step} }}\n"
+    tiny.write_text(tiny.read_text() + searched)
+    tune(tiny, tmp_path / "out", threads=1)
+    found = [trial["params"]["sigma"] for trial in read_json(tmp_path / "out" / "trials.json")["trials"]]
+    assert all(1 <= sigma <= 3 for sigma in found)
+    assert any(sigma % 1 for sigma in found)
+    assert not step or all(sigma % 0.5 == 0 for sigma in found)
+
+
+def test_all_trials_that_are_there_are_told(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("optuna")
+    tiny.write_text(tiny.read_text() + SEARCH)
+    for trials, told in ((2, "best of 2 trials"), (1, "best of 2 trials")):
+        tune(tiny, tmp_path / "out", trials=trials, threads=1)
+        assert told in capsys.readouterr().out
 
 
 HOPELESS, USUAL = 1e-9, (0.03, 0.04, 0.05, 0.06)

@@ -50,6 +50,10 @@ class Values:
         orders = tuple(order for order in self.orders if order in other.orders)
         return Values(seeds, orders, self.at(seeds, orders) - other.at(seeds, orders))
 
+    def rests_on(self, seed: int, order: str) -> bool:
+        """Whether that run is among them."""
+        return seed in self.seeds and order in self.orders
+
     def at(self, seeds: Sequence[int], orders: Sequence[str]) -> Float64:
         """(n_seeds, n_orders) of some seeds and orders."""
         rows, columns = [self.seeds.index(s) for s in seeds], [self.orders.index(o) for o in orders]

@@ -31,6 +31,7 @@ MARGIN = 0.15
 NUMBERS = ("x", "y", "off", "stage", "generation")
 """Of every point of a path."""
 UNDEFINED = "Some policies on it have no finite return."
+NO_BEST = "A single-task run has no evaluation with a finite return, and so no best policy."
 UNMEASURED = "It has not been measured yet; `evergait study run` does that at its end."
 LARGEST = 1e100
 """What no number in plane.json reaches: those below can be added and multiplied."""
@@ -109,6 +110,8 @@ def plane_data(results: Results, measure: bool = True, threads: int | None = Non
     if not measure:
         return UNMEASURED
     optima = [run.state(0).best_theta.astype(np.float64) for run in singles]
+    if not all(theta.size for theta in optima):
+        return NO_BEST
     # Two tasks, or a task that was best at the very start, leave room for further points.
     further = [theta for run in streams.values() for _, _, theta in reversed(theta_path(run))]
     plane = Plane.through((*optima, *further))

@@ -182,13 +182,12 @@ def _place(standing: Standing) -> tuple[bool, bool, float, float]:
 
 
 def _standing(condition: str, explanation: str, groups: Sequence[Group]) -> Standing:
+    runs = {(e.seed, g.order): metrics for g in groups for e, metrics in zip(g.entries, g.metrics, strict=True)}
+    final = table_of({run: metrics.average_performance() for run, metrics in runs.items()})
     points: dict[str, list[Point]] = {}
-    final = {}
-    for group in groups:
-        for entry, metrics in zip(group.entries, group.metrics, strict=True):
-            final[entry.seed, group.order] = metrics.average_performance()
-            for task, point in learnt_and_end(metrics).items():
-                points.setdefault(task, []).append(point)
+    for metrics in (metrics for run, metrics in runs.items() if final.rests_on(*run)):
+        for task, point in learnt_and_end(metrics).items():
+            points.setdefault(task, []).append(point)
     is_share = groups[0].metrics[0].scale.is_share
     notes = []
     if unfinished := [group for group in groups if not group.is_done]:
@@ -197,16 +196,18 @@ def _standing(condition: str, explanation: str, groups: Sequence[Group]) -> Stan
         notes.append(f"not finished{where}: {done} of {wanted} phases")
     if left_out := sum(group.n_seeds_left_out for group in groups):
         notes.append(f"{left_out} runs that are less far are left out")
-    ended = table_of(final)
-    if not np.isfinite(ended.estimate):
+    if left_out := len(runs) - final.values.size:
+        told = "1 run is" if left_out == 1 else f"{left_out} runs are"
+        notes.append(f"{told} left out, so that every seed has the same orders")
+    if not np.isfinite(final.estimate):
         notes.append("its end is not defined: an evaluation there has no finite return")
     return Standing(
         condition,
         explanation,
         tuple(Row(task, tuple(found), is_share) for task, found in points.items()),
-        ended,
-        len(groups),
-        max(len(group.entries) for group in groups),
+        final,
+        len(final.orders),
+        len(final.seeds),
         is_share,
         len(points) > 1 and all(len(learning) > 1 for group in groups for learning in group.learning),
         not unfinished,

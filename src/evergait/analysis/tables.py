@@ -123,7 +123,8 @@ def summary_table(analysis: Analysis) -> Table:
             values = analysis.gather(standing.condition, measure)
             row += [_defined(values.estimate), *(values.interval or (None, None))]
         values = analysis.gather(standing.condition, Metrics.average_performance)
-        returns = [_mean_return(entries, task) for task in analysis.tasks]
+        counted = [entry for entry in entries if values.rests_on(entry.seed, entry.order)]
+        returns = [_mean_return(counted, task) for task in analysis.tasks]
         rows.append((*row, *returns, len(values.orders), len(values.seeds)))
     names = [f"{name}{end}" for name in (_final(analysis), *MEASURES) for end in ("", ", low", ", high")]
     finals = [f"final return, {short(task)}" for task in analysis.tasks]

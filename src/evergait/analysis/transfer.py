@@ -39,6 +39,8 @@ class Panel:
     stretches: tuple[Stretch, ...]
     lines: Mapping[str, Mapping[str, Band]]
     """Measure → task → band; a measure that is not defined has no lines."""
+    tasks: tuple[str, ...]
+    """What is evaluated, also where it has no line."""
 
 
 def panel(group: Group) -> Panel:
@@ -58,7 +60,8 @@ def panel(group: Group) -> Panel:
             band = group.over_seeds(lambda metrics, task=task, name=name: series(metrics, task, name))  # type: ignore[misc]
             if not np.isnan(band.mean).all():
                 lines[name][task] = band
-    return Panel(group.condition, group.order, len(group.entries), np.array(x), ledgers[0].axis_label, stretches, lines)
+    unit, n_seeds = ledgers[0].axis_label, len(group.entries)
+    return Panel(group.condition, group.order, n_seeds, np.array(x), unit, stretches, lines, group.tasks)
 
 
 def series(metrics: Metrics, task: str, measure: str) -> Float64:

@@ -28,7 +28,7 @@ from evergait.scores.scale import ScoreOptions
 from evergait.store.phases import PhaseStore
 from evergait.studies.base import read_study
 from evergait.studies.cells import Tree, select_cells, study_cells
-from evergait.studies.folder import load_results, open_study
+from evergait.studies.folder import is_study, load_results, open_study
 from evergait.studies.plan import make_plan
 from evergait.studies.pool import Pool
 from evergait.studies.progress import RUNNING, Progress, study_status
@@ -211,11 +211,13 @@ def run_study(
     study = study if seeds is None else study.with_seeds(seeds)
     only, conditions = tuple(only), tuple(conditions)
     select_cells(study_cells(study), only, conditions=conditions)  # refuses a wrong name before a folder is made
-    cells = select_cells(open_study(study, path), only, study.outline.seeds, conditions)
-    tree = Tree.build(cells)
+    if not is_study(path):
+        open_study(study, path)  # makes the folder that the lock is in, or refuses one that is not ours
     with locked(path / "lock", wait=False) as ours:
         if not ours:
             raise EvergaitError(f"out: another process is training the study in {path}; wait for it or stop it")
+        cells = select_cells(open_study(study, path), only, study.outline.seeds, conditions)
+        tree = Tree.build(cells)
         remove_leftovers(path, "study.toml", "study.json", FAILURES, RUNNING, "plane.json")
         for part in ("tables", "figures"):
             remove_leftovers(path / part, "*")  # refuses a link first

@@ -12,6 +12,7 @@ import tyro
 from evergait.commands.base import console, errors
 from evergait.core.console import Screen
 from evergait.core.data import MOST_TRIALS, within
+from evergait.core.files import read_json
 from evergait.core.signals import Stop
 from evergait.scores.scale import ScoreOptions
 from evergait.studies.base import read_study
@@ -71,8 +72,8 @@ def tune(
         search = replace(search, n_trials=trials)
     n_threads = check_threads(threads)
     _, value, measured = tune_search(search, Path(out), n_threads, references=references)
-    best = Path(out) / "best.toml"
+    best, n_trials = Path(out) / "best.toml", len(read_json(Path(out) / "trials.json")["trials"])
     console = console or Screen()
-    words = f"best of {search.n_trials} trials: mean {measured.name} {value:.4f}, config in {best}. {measured.words}"
+    words = f"best of {n_trials} trials: mean {measured.name} {value:.4f}, config in {best}. {measured.words}"
     console.print(words, markup=False, highlight=False, soft_wrap=True)
     return best

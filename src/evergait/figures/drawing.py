@@ -106,7 +106,7 @@ def legend_below(figure: Figure, axes: Axes) -> None:
 
 def draw_panel(axes: Axes, drawn: Panel, measure: str) -> None:
     """Every task that is learnt, over all phases, over seeds as mean with a 95 % band."""
-    colours = task_colours(drawn.lines["return"])
+    colours = task_colours(drawn.tasks)
     for task in dict.fromkeys(task for stretch in drawn.stretches for task in stretch.learning):
         if task in drawn.lines[measure]:
             draw_band(axes, drawn.x, drawn.lines[measure][task], colours[task])
@@ -179,7 +179,8 @@ def baselines_figure(analysis: Analysis) -> list[Picture]:
     colours = task_colours(group.learning[0][0] for group in singles)
     for at, group in zip(axes, singles, strict=True):
         (task,), drawn = group.learning[0], panel(group)
-        draw_band(at, drawn.x, drawn.lines["return"][task], colours[task])
+        if task in drawn.lines["return"]:
+            draw_band(at, drawn.x, drawn.lines["return"][task], colours[task])
         at.set_title(short(task))
         at.set_xlabel(drawn.unit)
         at.set_ylabel("return")

@@ -235,8 +235,9 @@ def _budgets(analysis: Analysis, roles: Roles) -> tuple[Values, ...]:
 
 def _towards_swimmer(analysis: Analysis, condition: str) -> tuple[Values, ...]:
     """Per seed: mean FWT towards Swimmer, and the same minus mean FWT towards other tasks, over all orders."""
+    counted = analysis.gather(condition, lambda _: 0.0)  # the runs that other claims rest on, whatever is measured
     parts: dict[int, dict[bool, list[float]]] = {}
-    for entry in analysis.finished(condition):
+    for entry in (e for e in analysis.finished(condition) if counted.rests_on(e.seed, e.order)):
         metrics = analysis.metrics(entry)
         for stage in range(1, metrics.n_stages):
             towards = short(metrics.task(stage)).startswith("Swimmer")

@@ -268,7 +268,22 @@ def write_archive(
         )
     members = {f"{name}.npy": _npy(columns[name]) for name in COLUMNS}
     members |= {f"{name}.safetensors": policies[name] for name in sorted(policies)}
-    write_atomically(path, _zipped({**members, **dict(sorted(beside.items()))}))
+    try:
+        content = _zipped({**members, **dict(sorted(beside.items()))})
+    except zipfile.LargeZipFile as error:
+        raise EvergaitError(
+            f"{path}: would be more than 65,535 files or 2 GiB, which is not read again; `--policies last` packs less"
+        ) from error
+    write_atomically(path, content)
+
+
+def gives_back(path: Path, policies: Mapping[str, bytes]) -> bool:
+    """Whether an archive has these policies, byte by byte; it is opened once for all of them."""
+    try:
+        with _zip(path) as file:
+            return all(_read(file, file.getinfo(f"{name}.safetensors")) == policies[name] for name in policies)
+    except BROKEN:
+        return False
 
 
 def _npy(column: Array) -> bytes:
@@ -279,6 +294,7 @@ def _npy(column: Array) -> bytes:
 
 def _zipped(members: Mapping[str, bytes]) -> bytes:
     stream = io.BytesIO()
+    # Without 64-bit extensions, which `_zip` refuses: the size of their table of contents is not where it looks.
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, allowZip64=False, compresslevel=9) as file:
         for name, content in members.items():
             info = zipfile.ZipInfo(name)  # of 1980, so that the time of packing is no part of it

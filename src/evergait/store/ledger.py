@@ -193,6 +193,10 @@ def _parse_record(data: Any, tasks: Sequence[str]) -> Record:
         _whole(data.get("horizon", 0)),
         _named_numbers(data.get("diagnostics", {})),
     )
+    for task in tasks:
+        n_returns, n_lengths = len(record.returns[task]), len(record.lengths[task])
+        if n_returns != n_lengths:
+            raise ValueError(f"it has {n_returns} returns and {n_lengths} lengths of {task}")
     if record.n_undefined != _whole(data.get("undefined", 0)):
         raise ValueError("the count of undefined returns is not that of its nulls")
     return record

@@ -1,12 +1,12 @@
 """Finished phases into an archive, and back into folders; nothing is removed before its copy is whole."""
 
 import contextlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from evergait.core.errors import EvergaitError
 from evergait.core.files import JSON_LIMIT, make_own_folder, read_bytes, refuse_link, remove_leftovers, write_atomically
-from evergait.store.archive import BESIDE, TEXTS, archive_path, open_archive, read_member, write_archive
+from evergait.store.archive import BESIDE, TEXTS, archive_path, gives_back, open_archive, read_member, write_archive
 from evergait.store.phases import PARTS, PhaseStore
 
 OWN_FILES = (*PARTS, "progress.json", "lock")
@@ -30,12 +30,9 @@ def pack(root: Path, without_policy: Collection[str] = ()) -> int:
         raise EvergaitError(f"{root}: has no finished phase to pack")
     beside = _beside(root)
     write_archive(path, texts, policies, beside)
-    written = open_archive(root)
+    if not _is_whole(root, texts, policies):
+        raise EvergaitError(f"{path}: was not written as it should be; {root} stays as it is")
     for folder in folders:
-        if not written or any(
-            written.read(folder.name, part) != content for part, content in texts[folder.name].items()
-        ):
-            raise EvergaitError(f"{path}: was not written as it should be; {folder.path} stays as it is")
         if folder.archive is None:
             _remove(folder.path)
     for name in beside:
@@ -43,6 +40,14 @@ def pack(root: Path, without_policy: Collection[str] = ()) -> int:
     with contextlib.suppress(OSError):  # what is in training stays
         root.rmdir()
     return len(folders)
+
+
+def _is_whole(root: Path, texts: Mapping[str, Mapping[str, bytes]], policies: Mapping[str, bytes]) -> bool:
+    """Whether the archive gives back all that was to be written."""
+    written = open_archive(root)
+    if not written or not gives_back(written.path, policies):
+        return False
+    return all(written.read(name, part) == text for name, parts in texts.items() for part, text in parts.items())
 
 
 def _beside(root: Path) -> dict[str, bytes]:

@@ -114,6 +114,13 @@ class Study:
         what = f"{self.where}: runs (orders × conditions × seeds, and baselines)"
         check_count(what, n_runs * self.outline.seeds, MOST_CELLS)
 
+    def check_seeds(self) -> None:
+        """Refuse seeds after the last one that there is."""
+        for config in (self.base_config(), *map(self.condition_config, self.conditions)):
+            n_left = 2**64 - config.seed
+            right = f"at most {n_left}, as the first one is {config.seed}"
+            require(self.outline.seeds <= n_left, f"{self.where}: seeds", self.outline.seeds, right)
+
     def condition_config(self, condition: str) -> Config:
         """The base config with what a condition changes."""
         changes = {key: value for key, value in self.conditions[condition].items() if key != "orders"}
@@ -141,6 +148,7 @@ class Study:
         require(n_seeds >= 1, "seeds", n_seeds, "at least 1")
         study = replace(self, outline=replace(self.outline, seeds=n_seeds))
         study.check_counts()
+        study.check_seeds()
         return study
 
     def to_toml(self) -> str:
@@ -164,8 +172,8 @@ def merge(table: Settings, changes: Settings) -> dict[str, Any]:
     merged = dict(table)
     for key, value in changes.items():
         before = merged.get(key)
-        if isinstance(value, Mapping) and before is not None:
-            before = {"name": before} if isinstance(before, str) else before
+        before = {"name": before} if isinstance(before, str) else before
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
             other = value.get("name", before.get("name")) != before.get("name")  # another method: nothing to keep
             merged[key] = dict(value) if other else merge(before, value)
         else:
@@ -276,3 +284,4 @@ def check(study: Study, trusted: bool = False) -> None:
                     config.check()
                 except EvergaitError as error:
                     raise EvergaitError(f"{where}: {error}") from error
+        scaled.check_seeds()

@@ -126,7 +126,7 @@ def open_study(study: Study, path: Path) -> list[Cell]:
         if n_there > study.outline.seeds:
             cells = study_cells(study.with_seeds(n_there))
         _require_same(cells, there, path)
-        if len(there) == len(cells) and head["scores"] == study.outline.scores:
+        if len(there) == len(cells) and all(head[word] == getattr(study.outline, word) for word in head):
             return cells
         study = study.with_seeds(max(n_there, study.outline.seeds))
     elif foreign:

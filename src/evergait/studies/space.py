@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evergait.config import Config, config_from_data
-from evergait.core.data import MOST_TRIALS, from_data, require, within
+from evergait.core.data import MOST_TRIALS, from_data, require, to_data, within
 from evergait.core.errors import EvergaitError, nearest
 from evergait.studies.base import Study
 from evergait.tasks import parse_stream
@@ -92,6 +92,7 @@ def read_search(study: Study) -> Search:
         for dimension in search.dimensions:
             for value in dimension.ends:
                 search.config_with({dimension.field: value}).check()
+        search = replace(search, dimensions=tuple(_fitting(search, dimension) for dimension in search.dimensions))
     except EvergaitError as error:
         raise EvergaitError(f"{study.where}: {error}") from error
     return search
@@ -133,6 +134,24 @@ def _dimension(field: str, value: Any) -> Dimension:
     require(step is None or (_is_number(step) and step > 0 and not log), f"{where}.step", step, "above 0, without log")
     require(not log or low > 0, f"{where}.low", low, "above 0 with log")
     return Dimension(field, (), low, high, log, step)
+
+
+def _fitting(search: Search, dimension: Dimension) -> Dimension:
+    """A range of numbers of the field's own kind: whole ends do not make whole numbers of what has fractions."""
+    if dimension.choices:
+        return dimension
+    field, low, high, step = dimension.field, dimension.low, dimension.high, dimension.step
+    value = to_data(search.config_with({field: low}))
+    for part in field.split("."):
+        value = value[part]
+    is_whole = isinstance(value, int)
+    if step is not None:
+        where = f"search.space.{field}.step"
+        require(isinstance(step, int) or not is_whole, where, step, f"a whole number, as {field} is one")
+        require(step * (1 - 1e-9) <= high - low, where, step, f"at most {high - low:g}, from low to high")
+    if not is_whole and isinstance(low, int) and isinstance(high, int):
+        return replace(dimension, low=float(low), high=float(high))
+    return dimension
 
 
 def _is_number(value: Any) -> bool:

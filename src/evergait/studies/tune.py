@@ -195,7 +195,7 @@ def _suggest(trial: Any, dimension: Dimension) -> Any:
     name, low, high = dimension.field, dimension.low, dimension.high
     if dimension.choices:
         return trial.suggest_categorical(name, dimension.choices)
-    if isinstance(low, int) and isinstance(high, int):
+    if isinstance(low, int) and isinstance(high, int):  # so is the field: see space.py
         return trial.suggest_int(name, low, high, step=dimension.step or 1, log=dimension.log)
     return trial.suggest_float(name, low, high, step=dimension.step, log=dimension.log)
 
