@@ -27,10 +27,12 @@ from oracles import (
 
 from evergait import _native
 from evergait.core.errors import EvergaitError
+from evergait.engines import engine_name
 from evergait.engines.mujoco.engine import MujocoEngine
 from evergait.engines.planar import engine as planar
 from evergait.engines.planar.engine import PlanarEngine
 from evergait.engines.planar.model import compile_model
+from evergait.tasks import VARIANTS as NAMED
 from evergait.tasks import Task, parse_task
 
 VARIANTS = ("Hopper-v5@gravity=0.3,friction=0.4", "Walker2d-v5@mass=1.7,strength=0.6", "HalfCheetah-v5@gravity=2.0")
@@ -133,6 +135,84 @@ def test_refuses_groups_of_actuators_that_are_disabled() -> None:
     text = HEAD.replace("<mujoco>", off) + SLIDES + '<geom size=".1"/>' + TAIL.replace("</mujoco>", motor)
     with pytest.raises(EvergaitError, match=r"disabled groups of actuators \(actuatorgroupdisable, 0x4\) are not"):
         compile_model(mujoco.MjModel.from_xml_string(text))
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ('iterations="1" ls_iterations="4"', "iterations 1 is not supported: the solver stops before it converges"),
+        ('ls_iterations="4"', "ls_iterations 4 is not supported: the solver stops before it converges (at least 50)"),
+        ('tolerance="1e-3"', "tolerance 0.001 is not supported: the solver stops before it converges (at most 1e-08)"),
+        ('solver="CG"', "solver CG is not supported"),
+        ('solver="PGS"', "solver PGS is not supported"),
+        ('impratio="1000"', "geom 'floor' and geom 1: friction 1 with impratio 1000 and impedance 0.95 is too stiff"),
+    ],
+)
+def test_refuses_options_of_the_solver_that_give_other_physics(option: str, reason: str) -> None:
+    head = HEAD.replace("<mujoco>", f"<mujoco><option {option}/>").replace("<geom", '<geom name="floor"')
+    with pytest.raises(EvergaitError) as caught:
+        compile_model(mujoco.MjModel.from_xml_string(head + SLIDES + '<geom size=".1"/>' + TAIL))
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(("friction", "condim"), [(0.0, 3), (1e-3, 3), (0.04, 3), (0.05, 3), (0.0, 1)])
+def test_friction_is_exact_or_refused(friction: float, condim: int) -> None:
+    touch = f'<default><geom friction="{friction}" condim="{condim}"/></default>'
+    text = HEAD.replace("<mujoco>", f"<mujoco>{touch}") + SLIDES + '<geom type="capsule" size=".1 .3"/>'
+    text += '<body pos="0 0 -.3"><joint axis="0 1 0"/><geom type="capsule" size=".1 .3" pos=".1 0 -.2"/></body>'
+    model = tighten(mujoco.MjModel.from_xml_string(text + TAIL))
+    if condim == 3 and friction < 0.043:
+        with pytest.raises(EvergaitError, match=r"is too stiff: impratio / friction².* it must be at most 10000"):
+            compile_model(model)
+        return
+    random, n = np.random.default_rng(0), 300
+    states = random.uniform(-1, 1, (n, 4)), random.uniform(-3, 3, (n, 4)), np.zeros((n, 0))
+    *expected, bad = mujoco_steps(model, states, 2)
+    assert relative_error(planar.step_model(compile_model(model), *states, n_frames=2), expected)[~bad].max() < 1e-9
+
+
+def test_named_variants_are_simulated_and_ice_without_friction_is_left_to_mujoco() -> None:
+    for name in TASKS:
+        for variant in NAMED.values():
+            assert planar.supports(Task(name, variant)), (name, variant)
+    assert engine_name("auto", parse_task("HalfCheetah-v5@friction=0.001")) == "mujoco"
+
+
+TILTED = """<mujoco><compiler angle="radian"/><worldbody>
+<geom type="plane" size="9 9 9" euler="{floor} 0 0"/>
+<body pos="0 0 1" euler="0 {slide} 0"><joint type="slide" axis="0 0 1"/>
+<joint type="slide" axis="1 0 0"/><joint axis="0 1 0"/><geom size=".1" pos=".1 0 0"/>
+<body euler="{right} 0 0"><joint name="turn" axis="0 {hinge} 1"/>
+<geom name="leg" type="capsule" size=".1 .3" euler="{leg} 0 0" pos="1 0 0"/></body></body></worldbody></mujoco>"""
+RIGHT, NEARLY = np.pi / 2, 1.5708
+STRAIGHT = {"floor": 2 * np.pi, "slide": RIGHT, "right": RIGHT, "hinge": 0.0, "leg": RIGHT}
+TILTS = {
+    "floor": (4e-6, "geom 0: its normal is not the upward axis of the plane of motion (4e-06 rad off)"),
+    "slide": (NEARLY, "joint 0: it slides along neither axis of the plane of motion (3.7e-06 rad off)"),
+    "hinge": (4e-6, "joint 'turn': its axis is not normal to the plane of motion (4e-06 rad off)"),
+    "leg": (NEARLY, "geom 'leg': its axis is neither in the plane of motion nor normal to it (3.7e-06 rad off)"),
+}
+
+
+@pytest.mark.parametrize("leg", [RIGHT, -RIGHT, 0.0, np.pi])
+def test_right_angles_are_taken_with_their_rounding(leg: float) -> None:
+    compile_model(mujoco.MjModel.from_xml_string(TILTED.format(**{**STRAIGHT, "leg": leg})))
+
+
+@pytest.mark.parametrize("part", TILTS)
+def test_a_tilt_that_a_cosine_does_not_show_is_refused(part: str) -> None:
+    angle, reason = TILTS[part]
+    with pytest.raises(EvergaitError) as caught:
+        compile_model(mujoco.MjModel.from_xml_string(TILTED.format(**{**STRAIGHT, part: angle})))
+    assert str(caught.value) == reason
+
+
+def test_an_inertia_that_is_tilted_in_a_fluid_is_refused() -> None:
+    text = """<mujoco><compiler angle="radian"/><option density="10"/><worldbody><body name="fin"><joint axis="0 1 0"/>
+    <inertial pos="0 0 0" mass="1" diaginertia="1 1.5 2" euler="{} 0 0"/></body></worldbody></mujoco>"""
+    compile_model(mujoco.MjModel.from_xml_string(text.format(RIGHT)))
+    with pytest.raises(EvergaitError, match=r"body 'fin': no axis of its inertia is normal .* \(3.7e-06 rad off\)"):
+        compile_model(mujoco.MjModel.from_xml_string(text.format(NEARLY)))
 
 
 USERS_ROBOT = """<mujoco><option timestep="0.003" integrator="{integrator}" impratio="2"/>

@@ -4,12 +4,14 @@ import fcntl
 import http.client
 import json
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
+from synthetic import make_config, write_run
 
 import evergait
 from evergait.core.errors import EvergaitError
@@ -73,6 +75,40 @@ def test_curves_and_policies(watching: Any, folder: Path) -> None:
     policy = json.loads(ask(watching.address, f"{path}policy?{where}&name={names[1]}")[1])
     assert [robot["name"] for robot in policy["robots"]] == ["Hopper-v5", "Swimmer-v5", "Walker2d-v5"]
     assert "no phase" in json.loads(ask(watching.address, f"{path}policy?{where}&name=zz")[1])["error"]
+
+
+def test_a_robot_of_ones_own_lives_in_a_page(tmp_path: Path) -> None:
+    for file in (Path(__file__).parents[2] / "examples" / "robot").iterdir():
+        shutil.copy(file, tmp_path)
+    name, out = str(tmp_path / "crawler.toml"), tmp_path / "run"
+    run = write_run(out, make_config([name]))
+    phase = run.phases[0].path.name
+    assert [robot["name"] for robot in Answers(out).policy(str(out), phase)["robots"]] == [name]
+    model = tmp_path / "crawler.xml"
+    model.write_text(model.read_text().replace('damping="1"', 'damping="1" frictionloss="0.1"'))
+    with pytest.raises(
+        EvergaitError, match="does not live in a page: joint 'hip': dry joint friction is not supported"
+    ):
+        Answers(out).policy(str(out), phase)
+
+
+@pytest.mark.parametrize("trusted", ["", "evil"])
+def test_a_task_that_a_file_names_is_not_imported(
+    trusted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
+    shutil.copy(Path(__file__).parents[2] / "examples/robot/crawler.xml", tmp_path)
+    (tmp_path / "evil.toml").write_text('model = "crawler.xml"\nreward = { function = "evil:reward" }\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("EVERGAIT_TRUSTED_MODULES", trusted)
+    phase = write_run(tmp_path / "run", make_config(["InvertedPendulum-v5"])).phases[0].path.name
+    config = tmp_path / "run" / "config.toml"
+    plain = config.read_text()
+    for task, why in (("evil:Evil-v0", "is not one of"), (str(tmp_path / "evil.toml"), "its reward is a Python")):
+        config.write_text(plain.replace("InvertedPendulum-v5", task))
+        with pytest.raises(EvergaitError, match=f"{task} does not live in a page: .*{why}"):
+            Answers(tmp_path / "run").policy(str(tmp_path / "run"), phase)
+    assert "evil" not in sys.modules
 
 
 def test_states_without_touching_anything(tmp_path: Path, folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Gaits: what is recorded is what was evaluated; geometry agrees with MuJoCo; motion survives its encoding."""
 
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,23 @@ def test_recorded_episode_is_the_median_one_of_the_evaluation(trained: Path, tmp
             assert gait["return"] == record.returns[task][episode] == np.sort(record.returns[task])[0]
             assert gait["steps"] == record.lengths[task][episode]
         one.robot.close()
+
+
+def test_a_robot_that_was_edited_is_recorded_anew(tmp_path: Path) -> None:
+    for file in (Path(__file__).parents[2] / "examples" / "robot").iterdir():
+        shutil.copy(file, tmp_path)
+    model, name = tmp_path / "crawler.xml", str(tmp_path / "crawler.toml")
+    write_run(tmp_path / "run", make_config([name]))
+    seen = []
+    for gear in ("10", "90"):
+        model.write_text(model.read_text().replace('gear="10"', f'gear="{gear}"'))
+        run = Run.load(tmp_path / "run")
+        kept, anew = recorder(name, tmp_path / "gaits"), recorder(name, None)
+        seen.append([one.record(run, moments(run)[-1])["motion"] for one in (kept, anew)])
+        for one in (kept, anew):
+            one.close()
+    assert all(ours == right for ours, right in seen)
+    assert seen[0] != seen[1]
 
 
 PLANAR = ["Hopper-v5", "Walker2d-v5", "Swimmer-v5", "HalfCheetah-v5", "InvertedPendulum-v5", "Reacher-v5"]

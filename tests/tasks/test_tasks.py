@@ -1,5 +1,7 @@
 """Names of tasks and streams; variants change what they name and nothing else."""
 
+from typing import Any
+
 import gymnasium
 import numpy as np
 import pytest
@@ -18,6 +20,20 @@ factors = st.floats(0.01, 100)
 def test_a_tasks_name_reads_back(variant: Variant) -> None:
     task = Task("Hopper-v5", variant)
     assert parse_task(task.name) == task
+
+
+@pytest.mark.parametrize("field", ["gravity", "friction", "mass", "strength", "reset_noise", "observation_noise"])
+def test_a_variant_is_checked_however_it_is_made(field: str) -> None:
+    positive = field in ("friction", "mass", "strength")
+    bound = "above 0" if positive else "of at least 0"
+    wrong: list[Any] = [-1.0, np.nan, np.inf, None, "heavy", [1.0, 2.0], *([0.0] if positive else [])]
+    for value in wrong:
+        with pytest.raises(EvergaitError, match=f"variant: {field} is .*; it must be a finite number {bound}"):
+            Variant(**{field: value})
+        with pytest.raises(EvergaitError, match=f"task .*: {field} is '.*'; it must be a finite number {bound}"):
+            parse_task(f"Hopper-v5@{field}={value}".replace("[1.0, 2.0]", "[1.0"))
+    named = Task("Hopper-v5", Variant(**{field: np.float64(2)})).name
+    assert named == Task("Hopper-v5", Variant(**{field: 2})).name == f"Hopper-v5@{field}=2.0"
 
 
 def test_named_variants_combine() -> None:

@@ -18,6 +18,7 @@ from evergait.engines.mujoco.tasks import RULES
 from evergait.policy.network import Acting
 from evergait.tasks import VARIANTS
 from evergait.vector import Variant, VectorEnvironment, make
+from evergait.vector.mujoco import MujocoRobots
 from evergait.vector.robots import Generators, normal_table
 
 
@@ -267,6 +268,30 @@ def test_mistakes_in_a_step_are_named_and_change_nothing(engine: str) -> None:
         env.reset(seed=[1])
     with pytest.raises(EvergaitError, match="must be an array of bool"):
         env.reset(options={"reset_mask": [True, False]})
+
+
+def test_only_what_has_begun_is_stepped_and_cloned() -> None:
+    env = make("Hopper-v5", 3, autoreset_mode="Disabled")
+    actions = np.zeros((3, 3), np.float32)
+    for mask, missing in (([True, False, False], r"\[1, 2\]"), ([False, False, True], r"\[1\]")):
+        env.reset(seed=1, options={"reset_mask": np.array(mask)})
+        for what, call in (("step", lambda: env.step(actions)), ("get_state", env.get_state), ("clone", env.clone)):
+            with pytest.raises(EvergaitError, match=f"{what}: environments {missing} have not begun; call reset first"):
+                call()
+    env.reset(seed=1, options={"reset_mask": np.array([False, True, False])})
+    whole = make("Hopper-v5", 3)
+    whole.reset(seed=1)
+    assert (env.clone().step(actions)[0] == whole.step(actions)[0]).all()
+
+
+def test_auto_leaves_a_variant_that_the_planar_engine_refuses_to_mujoco() -> None:
+    slippery = Variant(friction=0.001)
+    env = make("HalfCheetah-v5", 2, variants=slippery)
+    assert isinstance(env.robots, MujocoRobots)
+    assert env.variants == (slippery, slippery)
+    assert make("HalfCheetah-v5@friction=0.001", 2, variants=Variant()).variants == (Variant(), Variant())
+    with pytest.raises(EvergaitError, match="is too stiff"):
+        make("HalfCheetah-v5", 2, variants=[Variant(), slippery])
 
 
 def test_one_that_took_a_state_over_goes_on_with_its_generators() -> None:

@@ -76,6 +76,64 @@ def test_what_cannot_be_is_refused_by_name() -> None:
         env.step(np.zeros((2, 1)))
 
 
+def test_one_variant_is_for_all() -> None:
+    heavy = Variant(gravity=2.0)
+    assert make_own(PlanarTask(CART, speed), 3, variants=heavy).variants == (heavy,) * 3
+    for wrong in (3, "moon", [heavy, None], np.zeros(2)):
+        with pytest.raises(EvergaitError, match=r"variants: is .* it must be a Variant, or a list of one for each"):
+            make_own(PlanarTask(CART, speed), 2, variants=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"frame_skip": 0}, "frame_skip: is 0; it must be at least 1"),
+        ({"frame_skip": 2.5}, "frame_skip: is 2.5; it must be a whole number"),
+        ({"frame_skip": 10**9}, "frame_skip: is 1000000000; it must be at most 1,048,576"),
+        ({"reset_noise": np.nan}, "reset_noise: is nan; it must be a finite number of at least 0"),
+        ({"reset_noise": -1.0}, "reset_noise: is -1.0; it must be a finite number of at least 0"),
+        ({"reset_noise": "much"}, "reset_noise: is 'much'; it must be a finite number of at least 0"),
+    ],
+)
+def test_a_task_names_what_is_wrong_with_it(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(EvergaitError, match=message):
+        PlanarTask(CART, speed, **settings)
+    assert PlanarTask(CART, speed, reset_noise=np.float32(0.1), frame_skip=np.int64(2)).frame_skip == 2  # type: ignore[arg-type]
+
+
+TWO = np.zeros(2)
+
+
+@pytest.mark.parametrize(
+    "start", [(0.3, 0.1), (TWO, 0.0), (TWO, np.zeros(3)), TWO[:1], (TWO, TWO, TWO), None, (TWO, "ab")]
+)
+def test_a_start_of_another_shape_is_refused(start: Any) -> None:
+    env = make_own(PlanarTask(CART, speed, reset=lambda generator: start), 2)
+    with pytest.raises(EvergaitError, match=r"reset: is .* it must be qpos and qvel, \(2,\) finite numbers each"):
+        env.reset(seed=1)
+
+
+def test_what_the_users_functions_are_given_is_theirs() -> None:
+    kept: list[np.ndarray] = []
+
+    def reward(motion: Motion) -> np.ndarray:
+        kept.append(motion.qpos)
+        gained = speed(motion)
+        motion.qvel[:] = 1e9
+        return gained
+
+    def observe(qpos: np.ndarray, qvel: np.ndarray) -> np.ndarray:
+        seen = qpos[:, :1].copy()
+        qpos[:] = 1e9
+        return seen
+
+    ours, plain = make_own(PlanarTask(CART, reward, observe=observe), 2), make_own(PlanarTask(CART, speed), 2)
+    ours.reset(seed=1), plain.reset(seed=1)
+    for _ in range(3):
+        assert (ours.step(np.ones((2, 1)))[0][:, 0] == plain.step(np.ones((2, 1)))[0][:, 0]).all()
+    assert len({array.tobytes() for array in kept}) == 3
+
+
 def test_observation_noise_is_refused_and_not_forgotten() -> None:
     words = r"variant: observation_noise is 0.1; it must be 0 for a robot of one's own"
     noisy = Variant(observation_noise=0.1)

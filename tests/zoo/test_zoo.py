@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import yaml
 from hub_server import hub
 from small import tiny_config
+from synthetic import make_config, write_run
 
 import evergait
 from evergait.cli import main
@@ -109,6 +111,15 @@ def test_a_packed_run_needs_nothing_outside(run: Run, tmp_path: Path) -> None:
     (tmp_path / "packed").rename(tmp_path / "moved")
     assert Run.load(tmp_path / "moved").theta_sha256 == run.theta_sha256
     assert json.loads((tmp_path / "moved/run.json").read_text())["store"] == "phases"
+
+
+def test_a_robot_of_ones_own_is_not_shared_without_its_file(tmp_path: Path) -> None:
+    for file in (Path(__file__).parents[2] / "examples" / "robot").iterdir():
+        shutil.copy(file, tmp_path)
+    run = write_run(tmp_path / "run", make_config([str(tmp_path / "crawler.toml")]))
+    with pytest.raises(EvergaitError, match=r"crawler.toml is a robot's file, which others do not have; only runs on"):
+        share(run, tmp_path / "shared", "someone/crawler")
+    assert not (tmp_path / "shared").exists()
 
 
 @pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # the hub's own library, of its own library

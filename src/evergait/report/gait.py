@@ -27,6 +27,7 @@ from evergait.report.robot import Robot
 from evergait.store.ledger import Record
 from evergait.tasks import Task, parse_task
 from evergait.tasks.quiet import hushed
+from evergait.tasks.robot_file import robot_digest
 from evergait.training.evaluate import evaluation_seeds
 from evergait.training.run import Run
 
@@ -227,6 +228,8 @@ class Played:
         layers = [dataclasses.astuple(layer) for layer in self.network.layers]
         versions = {"mujoco": mujoco.__version__, "gymnasium": gymnasium.__version__, "format": FORMAT}
         what = {**versions, "task": self.task.name, "seed": self.seed, "layers": layers}
+        if digest := robot_digest(self.task):
+            what["robot"] = digest
         arrays = (self.theta, self.network.mean, self.network.scale)
         parts = [sha256(np.ascontiguousarray(part).tobytes()) for part in arrays if part is not None]
         return sha256(canonical_json([what, parts]).encode())[:24]

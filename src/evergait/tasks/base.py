@@ -7,6 +7,7 @@ to a MuJoCo environment as factors on its model and on its reset noise.
 import dataclasses
 import functools
 import itertools
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ class Variant:
     observation_noise: float = 0.0
     """Standard deviation of normal noise added to every observation that the policy sees."""
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).copy().items():
+            object.__setattr__(self, name, _number("variant", name, value))
+
     @property
     def changes_model(self) -> bool:
         """Whether the physics differ from the stock model.
@@ -41,6 +46,19 @@ class Variant:
         (True, False)
         """
         return (self.gravity, self.friction, self.mass, self.strength) != (1.0, 1.0, 1.0, 1.0)
+
+
+def _number(where: str, field: str, value: Any) -> float:
+    """A number that a field of a variant can have, or what spells one."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    positive = field in ("mass", "strength", "friction")
+    if not 0.0 <= number < math.inf or (positive and number == 0.0):
+        bound = "above 0" if positive else "of at least 0"
+        raise EvergaitError(f"{where}: {field} is {value!r}; it must be a finite number {bound}")
+    return number
 
 
 MOON = Variant(gravity=0.1654)
@@ -106,15 +124,7 @@ def _with_part(text: str, variant: Variant, part: str) -> Variant:
         return dataclasses.replace(variant, **changes)
     if key not in _FIELDS:
         raise EvergaitError(f"task {text!r}: a variant has no field {key!r}{nearest(key, _FIELDS)}")
-    try:
-        number = float(value)
-    except ValueError:
-        number = -1.0
-    positive = key in ("mass", "strength", "friction")
-    if not 0.0 <= number < float("inf") or (positive and number == 0.0):
-        bound = "above 0" if positive else "of at least 0"
-        raise EvergaitError(f"task {text!r}: {key} is {value!r}; it must be a finite number {bound}")
-    return dataclasses.replace(variant, **{key: number})
+    return dataclasses.replace(variant, **{key: _number(f"task {text!r}", key, value)})
 
 
 HOPPER, SWIMMER, WALKER2D = (Task(name) for name in ("Hopper-v5", "Swimmer-v5", "Walker2d-v5"))

@@ -104,6 +104,13 @@ def make_robot(task: Task) -> gymnasium.Env[Any, Any]:
         raise EvergaitError(f"{task.id}: healthy: needs three joints: along the way, height and angle")
     if not model.nu:
         raise EvergaitError(f"{task.id}: model: it has no actuator, so there is nothing to learn")
+    for motor in range(model.nu):
+        if not model.actuator_ctrllimited[motor] and not model.actuator_ctrlrange[motor].any():
+            name = model.actuator(motor).name or motor
+            raise EvergaitError(
+                f"{task.id}: model: actuator {name!r}: its ctrlrange is 0 0, so it would never move; "
+                'give it a range for its actions, such as ctrlrange="-1 1"'
+            )
     creator: Any = RobotEnv
     arguments = {"file": file, "xml": str(path)}
     spec = gymnasium.envs.registration.EnvSpec("robot-v0", creator, max_episode_steps=file.steps, kwargs=arguments)

@@ -9,8 +9,10 @@ With `healthy`, an episode ends where the second joint (height), the third (angl
 (state) leaves its range. `function = "my_module:reward"` under `reward` is for what these words cannot say.
 """
 
+import glob
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +22,16 @@ from evergait.core.files import LIMIT, read_bytes, read_toml, sha256, write_atom
 from evergait.tasks.base import Task
 
 ENDING = ".toml"
-_REFERENCE = re.compile(r"""(?<![\w-])(file\w*|\w*dir)\s*=\s*["']([^"']+)["']""")
+_MARKUP = re.compile(
+    rb"""[^<]*+(?:
+        <!--(?P<comment>.*?)-->|<\?.*?\?>|<!\[CDATA\[.*?]]>|<!(?!--|\[CDATA\[)[^>]*>
+        |<(?![!?])(?P<tag>(?:[^"'>]|"[^"]*"|'[^']*')*+)>
+    )""",
+    re.DOTALL | re.VERBOSE,
+)
+"""The next piece of a file, cut where MuJoCo's own reader cuts it."""
+_ATTRIBUTE = re.compile(rb"""(?<![^\s"'=])([^\s"'=]++)\s*+=\s*(?:"([^"]*)"|'([^']*)')""")
+_REFERENCE = re.compile(rb"file\w*|\w+dir")
 """Attributes of MJCF that name a file, or a folder of files."""
 LONGEST = 2**31 - 1
 """Steps of an episode: engines count them in 32 bits."""
@@ -129,16 +140,37 @@ def model_files(task: Task, robot: RobotFile) -> dict[Path, bytes]:
         file = waiting.pop()
         contents[file] = content = read_bytes(file, left)
         left -= len(content)
-        text = content.decode(errors="replace") if b"<" in content[:4096] else ""
-        for attribute, name in _REFERENCE.findall(text):
-            inside = ".." not in Path(name).parts and not Path(name).is_absolute() and "&" not in name
-            found = sorted(path.parent.rglob(Path(name).name)) if inside else []
-            if not found:
+        for attribute, name, is_comment in _references(content):
+            found = _below(path.parent, name)
+            if not found and not is_comment:
                 raise EvergaitError(f"{task.id}: model: names {name!r}; it must be a file below {path.parent}")
-            if not attribute.endswith("dir"):
+            if not attribute.endswith(b"dir"):
                 waiting += [other for other in found if other not in seen]
                 seen |= set(found)
     return contents
+
+
+def _references(content: bytes) -> Iterator[tuple[bytes, str, bool]]:
+    """Attribute, what it names, and whether that is in a comment, up to the first thing that is no markup."""
+    place = 0
+    while piece := _MARKUP.match(content, place):
+        place = piece.end()
+        for attribute, one, other in _ATTRIBUTE.findall(piece["comment"] or piece["tag"] or b""):
+            if _REFERENCE.fullmatch(attribute) and (one or other):
+                yield attribute, (one or other).decode(errors="replace"), piece["comment"] is not None
+
+
+def _below(folder: Path, name: str) -> list[Path]:
+    """Everything below a folder that a name may mean there; nothing if it may lead elsewhere."""
+    where = Path(name)
+    if where.is_absolute() or ".." in where.parts or "&" in name or "\\" in name:
+        return []
+    try:
+        places = [sorted(folder.rglob(glob.escape(part))) for part in where.parts] or [[folder]]
+    except OSError:  # too long for a name
+        return []
+    is_linked = any(place.is_symlink() for found in places for place in found)
+    return [] if is_linked else places[-1]
 
 
 SETTLED = 2 * 10**9

@@ -117,15 +117,16 @@ def changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     >>> changed({"plugins": {"mine": "1.0"}}, {"plugins": {"mine": "1.1"}})
     ['mine 1.0, now 1.1']
     """
-    alone = ("algorithm", "mujoco", "libm", "gymnasium")
-    one, other = ({key: side[key] for key in alone if key in side} for side in (before, now))
-    words = _differences(one, other, "unknown")
-    for name, missing in (("versions", 1), ("plugins", "unknown"), ("robots", "unknown")):
-        words += _differences(before.get(name, {}), now.get(name, {}), missing)
-    return words
+    keys = ("algorithm", "mujoco", "libm", "gymnasium")
+    one, other = ({key: side[key] for key in keys if key in side} for side in (before, now))
+    words = _differences(one, {key: other.get(key, "unknown") for key in one})
+    words += _differences(before.get("versions", {}), now.get("versions", {}), 1)
+    for group in ("plugins", "robots"):
+        words += _differences(before.get(group, {}), now.get(group, {}))
+    return words or _differences(one, other)  # what older phases do not tell is a reason only where there is no other
 
 
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any], missing: object) -> list[str]:
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any], missing: object = "unknown") -> list[str]:
     both = {name: (before.get(name, missing), now.get(name, missing)) for name in {**before, **now}}
     return [f"{name} {one}, now {other}" for name, (one, other) in both.items() if one != other]
 

@@ -60,7 +60,7 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
         self.observation_space = batch_space(observation_space, self.num_envs)
         self.action_space = batch_space(action_space, self.num_envs)
         self._over = everybody(self.num_envs)
-        self._is_ready = False
+        self._begun = nobody(self.num_envs)
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -90,14 +90,13 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
                 self.robots.generators.seed(i, one)
         self.robots.begin(which)
         self._over[which] = False
-        self._is_ready = self._is_ready or bool(which.all())
+        self._begun |= which
         return self._given(self.robots.observations), self._told(nobody(self.num_envs), which)
 
     def step(self, actions: Array) -> tuple[Array, Float64, Bool, Bool, Infos]:
         """One step of every environment; those that ended begin anew as the autoreset mode says."""
         robots, begun = self.robots, self._over
-        if not self._is_ready:
-            raise RefusedError("step: the environments have not begun; call reset first")
+        self._require_begun("step")
         numbers = np.asarray(actions)
         if numbers.dtype.kind not in "fiub":
             raise RefusedError(f"actions: are {numbers.dtype}; they must be real numbers")
@@ -149,6 +148,7 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
 
     def get_state(self) -> VectorState:
         """Everything that decides what comes next, to come back to."""
+        self._require_begun("get_state")
         observations = self.robots.observations.copy()
         return VectorState(self.robots.save(), observations, self._over.copy(), self.variants)
 
@@ -161,16 +161,22 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
             self.robots.set_variants(state.variants)
         self.robots.load(state.robots)
         self.robots.observations[:] = state.observations
-        self._over, self._is_ready = state.over.copy(), True
+        self._over, self._begun = state.over.copy(), everybody(self.num_envs)
 
     def clone(self) -> "VectorEnvironment":
         """Another one in the same state, to look ahead with."""
+        self._require_begun("clone")
         spaces_ = self.single_observation_space, self.single_action_space
         twin = VectorEnvironment(self.robots.twin(), *spaces_, self.autoreset_mode, self.copy, self.infos)
         twin.spec, twin.threads = self.spec, self.threads
         twin.robots.generators.seeds = list(self.robots.generators.seeds)
         twin.set_state(self.get_state())
         return twin
+
+    def _require_begun(self, what: str) -> None:
+        if not self._begun.all():
+            rows = np.flatnonzero(~self._begun)[:5].tolist()
+            raise RefusedError(f"{what}: environments {rows} have not begun; call reset first")
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> Iterable[int | None]:
         if seed is None:

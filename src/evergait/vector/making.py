@@ -134,9 +134,8 @@ def make(
     task = parse_task(id)
     if task.id not in RULES:
         raise EvergaitError(f"id: {task.id!r} is not a MuJoCo v5 environment of Gymnasium's{nearest(task.id, RULES)}")
-    wanted = check(num_envs, threads, dtype, max_episode_steps, None if isinstance(variants, Variant) else variants)
-    if isinstance(variants, Variant):
-        variants = [variants] * num_envs
+    wanted = check(num_envs, threads, dtype, max_episode_steps)
+    each = one_for_each(variants, num_envs, task.variant)
     if options.pop("render_mode", None) is not None:
         raise EvergaitError("render_mode: a vector environment draws no pictures; gymnasium.make does, one at a time")
     for name, value in options.items():
@@ -152,7 +151,7 @@ def make(
     if wanted != seen.dtype:
         seen = gymnasium.spaces.Box(seen.low.astype(wanted), seen.high.astype(wanted), dtype=wanted)
     try:
-        robots = _robots(task, engine, options, variants or [task.variant] * num_envs, limit, threads, wanted)
+        robots = _robots(task, engine, options, each, limit, threads, wanted)
     except (ValueError, TypeError, ArithmeticError) as error:
         if not options:
             raise
@@ -172,9 +171,10 @@ def _robots(
     threads: int,
     dtype: type[Any],
 ) -> Robots:
-    chosen = "planar" if engine == "auto" and options else engine_name(engine, task)
+    same = Task(task.id, variants[0]) if len(set(variants)) == 1 else task
+    chosen = "planar" if engine == "auto" and options else engine_name(engine, same)
     if chosen == "planar":
-        return PlanarRobots(TaskSource(task, options), variants, limit, threads, dtype)
+        return PlanarRobots(TaskSource(same, options), variants, limit, threads, dtype)
     if chosen != "mujoco":
         raise EvergaitError(f"engine: is {chosen!r}; a vector environment needs planar or mujoco")
     if options:
@@ -184,13 +184,7 @@ def _robots(
     return MujocoRobots(Task(task.id, variants[0]), len(variants), limit, threads, dtype)
 
 
-def check(
-    num_envs: int,
-    threads: int,
-    dtype: type[Any] | str,
-    max_episode_steps: int | None,
-    variants: Sequence[Variant] | None,
-) -> type[Any]:
+def check(num_envs: int, threads: int, dtype: type[Any] | str, max_episode_steps: int | None) -> type[Any]:
     """The type of observations, if all these can be."""
     for name, value, least, most in (
         ("num_envs", num_envs, 1, MOST_ROWS),
@@ -198,21 +192,23 @@ def check(
         ("max_episode_steps", 0 if max_episode_steps is None else max_episode_steps, 0, 2**31 - 1),
     ):
         within(value, least, most, name)
-    given: Any = variants
-    listed = given is None or isinstance(given, Sequence)
-    require(
-        listed and all(isinstance(one, Variant) for one in given or ()),
-        "variants",
-        variants,
-        "a Variant, or a list of one for each environment",
-    )
-    if variants is not None and len(variants) != num_envs:
-        raise EvergaitError(f"variants: there are {len(variants)} for {num_envs} environments; give one for each")
     known = {np.dtype(kind): kind for kind in (np.float64, np.float32)}
     try:
         return known[np.dtype(dtype)]
     except (KeyError, TypeError):
         raise EvergaitError(f"dtype: is {dtype!r}; it must be float64 or float32") from None
+
+
+def one_for_each(variants: Variant | Sequence[Variant] | None, num_envs: int, stock: Variant) -> Sequence[Variant]:
+    """The variant of every environment: the one that is given, that of each, or the task's own."""
+    if variants is None or isinstance(variants, Variant):
+        return [variants or stock] * num_envs
+    given: Any = variants
+    listed = isinstance(given, Sequence) and all(isinstance(one, Variant) for one in given)
+    require(listed, "variants", variants, "a Variant, or a list of one for each environment")
+    if len(given) != num_envs:
+        raise EvergaitError(f"variants: there are {len(given)} for {num_envs} environments; give one for each")
+    return variants
 
 
 NAMESPACE = "evergait"

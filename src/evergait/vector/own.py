@@ -1,6 +1,7 @@
 """A user's own planar robot: an MJCF model, with observation, reward and ending as NumPy functions on all robots."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from evergait.core.arrays import Array, Bool, Float32, Float64
+from evergait.core.data import require, within
 from evergait.core.errors import EvergaitError
 from evergait.engines.planar.model import compile_model
 from evergait.engines.planar.robot import Rules
@@ -18,10 +20,11 @@ from evergait.tasks import Variant
 from evergait.tasks.base import apply_to_model
 from evergait.tasks.quiet import quiet
 from evergait.vector.environment import VectorEnvironment
-from evergait.vector.making import check
+from evergait.vector.making import check, one_for_each
 from evergait.vector.planar import Group, PlanarRobots, Start
 
 _ANYWHERE = (-np.inf, np.inf)
+_MOST_FRAMES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,12 @@ class PlanarTask:
     reset_noise: float = 0.005
     frame_skip: int = 4
     max_episode_steps: int = 1000
+
+    def __post_init__(self) -> None:
+        within(self.frame_skip, 1, _MOST_FRAMES, "frame_skip")
+        noise: Any = self.reset_noise
+        right = isinstance(noise, int | float | np.floating) and 0 <= noise < math.inf
+        require(bool(right), "reset_noise", noise, "a finite number of at least 0")
 
     def load(self) -> Any:
         """The model, compiled by MuJoCo."""
@@ -124,8 +133,14 @@ class OwnSource:
     def draw(self, variant: Variant, generator: np.random.Generator) -> tuple[Float64, Float64]:
         """Position and velocity at the start of an episode, by the user's function."""
         assert self.task.reset is not None  # noqa: S101 - or the native core draws
-        qpos, qvel = self.task.reset(generator)
-        return np.asarray(qpos, np.float64), np.asarray(qvel, np.float64)
+        start, n = self.task.reset(generator), self.n_dofs
+        try:
+            qpos, qvel = (np.asarray(part, np.float64) for part in start)
+            right = qpos.shape == qvel.shape == (n,) and bool(np.isfinite([qpos, qvel]).all())
+        except (TypeError, ValueError):
+            right = False
+        require(right, "reset", start, f"qpos and qvel, ({n},) finite numbers each")
+        return qpos, qvel
 
 
 class OwnRobots(PlanarRobots):
@@ -133,7 +148,7 @@ class OwnRobots(PlanarRobots):
 
     source: OwnSource
 
-    def __init__(self, source: OwnSource, variants: list[Variant], n_threads: int, dtype: type[Any]) -> None:
+    def __init__(self, source: OwnSource, variants: Sequence[Variant], n_threads: int, dtype: type[Any]) -> None:
         super().__init__(source, variants, source.task.max_episode_steps, n_threads, np.float64)
         self._dtype = dtype
         self._look()
@@ -143,12 +158,15 @@ class OwnRobots(PlanarRobots):
         return OwnRobots(self.source, self.variants, self.n_threads, self._dtype)
 
     def _look(self) -> None:
-        observe, arrays = self.source.task.observe, self.arrays
-        joined = np.concatenate((arrays.position, arrays.velocity), axis=1)
-        seen = np.asarray(joined if observe is None else observe(arrays.position, arrays.velocity), self._dtype)
+        observe, now = self.source.task.observe, self._now()
+        seen = np.array(np.concatenate(now, axis=1) if observe is None else observe(*now), self._dtype)
         if seen.ndim != 2 or len(seen) != self.n:
             raise EvergaitError(f"observe: its shape is {seen.shape}; it must be ({self.n}, n_observations)")
-        self.observations = seen.copy()
+        self.observations = seen
+
+    def _now(self) -> tuple[Float64, Float64]:
+        """Positions and velocities, the user's to keep and to write into."""
+        return self.arrays.position.copy(), self.arrays.velocity.copy()
 
     def begin(self, which: Bool) -> None:
         """New episodes, from the generators."""
@@ -157,10 +175,9 @@ class OwnRobots(PlanarRobots):
 
     def step(self, actions: Float32, which: Bool) -> None:
         """One step of every robot that is named, then the user's functions on all of them."""
-        arrays, task = self.arrays, self.source.task
-        before = arrays.position.copy(), arrays.velocity.copy()
+        task, before = self.source.task, self._now()
         super().step(actions, which)
-        motion = Motion(*before, arrays.position, arrays.velocity, actions, self.source.dt)
+        motion = Motion(*before, *self._now(), actions, self.source.dt)
         rewards = self._checked("reward", task.reward(motion))
         self.rewards[which] = np.where(self.diverged, 0.0, rewards)[which]
         if task.terminated is not None:
@@ -180,14 +197,14 @@ def make_own(
     *,
     threads: int = 1,
     autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
-    variants: list[Variant] | None = None,
+    variants: Variant | Sequence[Variant] | None = None,
     dtype: type[Any] | str = np.float64,
     copy: bool = True,
 ) -> VectorEnvironment:
     """Make `num_envs` environments of one's own planar robot; arguments are those of `make`."""
-    wanted = check(num_envs, threads, dtype, task.max_episode_steps, variants)
+    wanted = check(num_envs, threads, dtype, task.max_episode_steps)
     source = OwnSource(task)
-    robots = OwnRobots(source, variants or [Variant()] * num_envs, threads, wanted)
+    robots = OwnRobots(source, one_for_each(variants, num_envs, Variant()), threads, wanted)
     shape = robots.observations.shape[1:]
     low, high = source.model.actuator_ctrlrange.astype(np.float32).T
     limited = source.model.actuator_ctrllimited.astype(bool)

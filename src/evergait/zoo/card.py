@@ -13,6 +13,7 @@ from evergait.core.files import sha256, write_atomically, write_json
 from evergait.core.versions import in_words
 from evergait.policy.layout import export_policy
 from evergait.tasks.base import short
+from evergait.tasks.robot_file import is_robot_file
 from evergait.training.run import Run
 
 
@@ -20,6 +21,12 @@ def share(run: Run, folder: Path, name: str) -> None:
     """A run's folder with its own phases only, with its card and the policy as one file."""
     if not run.is_done:
         raise EvergaitError(f"{run.path}: is not trained to its end; run the same `train` command again first")
+    for task in run.policy.tasks:
+        if is_robot_file(task):
+            raise EvergaitError(
+                f"{run.path}: its task {task.name} is a robot's file, which others do not have; "
+                "only runs on tasks that Gymnasium knows by an id can be shared"
+            )
     folder.mkdir(parents=True, exist_ok=True)
     config = run.config.to_toml().encode()
     write_atomically(folder / "config.toml", config)

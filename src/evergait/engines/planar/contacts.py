@@ -14,6 +14,10 @@ from evergait.core.errors import EvergaitError
 MIN_VALUE, MIN_FRICTION = 1e-15, 1e-5  # MuJoCo's mjMINVAL, mjMINMU
 MIN_IMPEDANCE, MAX_IMPEDANCE = 1e-4, 0.9999  # mjMINIMP, mjMAXIMP
 TOLERANCE = 1e-10
+"""Radians, or metres, that count as none."""
+STIFFEST = 1e4
+"""Largest impratio / friction² · impedance / (1 − impedance). Up to here a step is right to 1e-9; beyond, the solver
+loses a digit for each factor of ten."""
 
 PLANE, SPHERE, CAPSULE = (int(getattr(mujoco.mjtGeom, f"mjGEOM_{name}")) for name in ("PLANE", "SPHERE", "CAPSULE"))
 
@@ -135,6 +139,8 @@ def find_contacts(model: Any, data: Any, frame: Any) -> Contacts:
                 mu2 = mixed.friction**2
                 weight = 2 * mu2 / max(MIN_VALUE, model.opt.impratio) * (weight + mu2 * weight)
             soft = softness(model, mixed.solref, mixed.solimp, mixed.margin, weight, where)
+            if mixed.dimension == 3:
+                _check_stiffness(model, mixed, soft, where)
             if model.geom_type[one] == PLANE:
                 _against_floor(found, model, data, frame, one, two, mixed, soft, names)
             else:
@@ -145,15 +151,35 @@ def find_contacts(model: Any, data: Any, frame: Any) -> Contacts:
     return found
 
 
+def tilt(direction: Float64, axis: Float64) -> float:
+    """Angle between two directions; a cosine alone would take 1e-5 for none.
+
+    >>> tilt(np.array([1.0, 1e-9, 0.0]), np.array([1.0, 0.0, 0.0]))
+    1e-09
+    """
+    return math.atan2(float(np.linalg.norm(np.cross(direction, axis))), float(direction @ axis))
+
+
+def _check_stiffness(model: Any, mixed: Mixed, soft: Row, where: str) -> None:
+    ratio, impedance = float(model.opt.impratio), max(soft["d_min"], soft["d_max"])
+    stiffness = ratio / mixed.friction**2 * impedance / (1 - impedance)
+    if stiffness > STIFFEST:
+        raise EvergaitError(
+            f"{where}: friction {mixed.friction:g} with impratio {ratio:g} and impedance {impedance:g} is too stiff: "
+            f"impratio / friction² · impedance / (1 − impedance) is {stiffness:.2g}; it must be at most {STIFFEST:g}"
+        )
+
+
 def _axis(model: Any, data: Any, frame: Any, geom: int, name: str) -> tuple[Float64, float]:
     """A capsule's half axis in the plane, or zero for a sphere and for a capsule seen end on."""
     if model.geom_type[geom] == SPHERE:
         return np.zeros(2), 0.0
     direction = data.geom_xmat[geom].reshape(3, 3)[:, 2]
-    out = abs(float(direction @ frame.normal))
-    if TOLERANCE < out < 1 - TOLERANCE:
-        raise EvergaitError(f"{name}: its axis is neither in the plane of motion nor normal to it")
-    if out > 0.5:
+    angle = tilt(direction, frame.normal)
+    off = min(angle, abs(math.pi / 2 - angle), math.pi - angle)
+    if off > TOLERANCE:
+        raise EvergaitError(f"{name}: its axis is neither in the plane of motion nor normal to it ({off:.2g} rad off)")
+    if abs(math.pi / 2 - angle) > 1:
         return np.zeros(2), 0.0
     length = float(model.geom_size[geom, 1])
     return length * frame.project(direction), length
@@ -173,8 +199,10 @@ def _against_floor(
     if model.body_weldid[model.geom_bodyid[floor]] != 0:
         raise EvergaitError(f"{names[floor]}: a plane that moves is not supported")
     normal = data.geom_xmat[floor].reshape(3, 3)[:, 2]
-    if float(frame.up @ normal) < 1 - TOLERANCE:
-        raise EvergaitError(f"{names[floor]}: its normal is not the upward axis of the plane of motion")
+    if (off := tilt(normal, frame.up)) > TOLERANCE:
+        raise EvergaitError(
+            f"{names[floor]}: its normal is not the upward axis of the plane of motion ({off:.2g} rad off)"
+        )
     dof, anchor = frame.carrier(int(model.geom_bodyid[geom]))
     axis, _ = _axis(model, data, frame, geom, names[geom])
     centre = frame.project(data.geom_xpos[geom]) - anchor

@@ -17,7 +17,7 @@ import numpy as np
 from evergait import _native
 from evergait.core.arrays import Float64
 from evergait.core.errors import EvergaitError
-from evergait.engines.planar.contacts import TOLERANCE, Contacts, Row, find_contacts, softness
+from evergait.engines.planar.contacts import TOLERANCE, Contacts, Row, find_contacts, softness, tilt
 from evergait.engines.planar.subset import MAX_PAIRS, MAX_POINTS, reasons
 
 
@@ -65,8 +65,8 @@ class Frame:
         hinges = [j for j in range(model.njnt) if model.jnt_type[j] == int(mujoco.mjtJoint.mjJNT_HINGE)]
         axis = np.abs(data.xaxis[hinges[0]]) if hinges else np.array([0.0, 1.0, 0.0])
         across = int(np.argmax(axis))
-        if axis[across] < 1 - TOLERANCE:
-            raise EvergaitError(f"joint {model.joint(hinges[0]).name!r}: its axis is not x, y or z")
+        if (off := tilt(axis, np.eye(3)[across])) > TOLERANCE:
+            raise EvergaitError(f"joint {model.joint(hinges[0]).name!r}: its axis is not x, y or z ({off:.2g} rad off)")
         forward, up = [k for k in range(3) if k != across]
         self.forward, self.up = np.eye(3)[forward], np.eye(3)[up]
         self.normal = np.cross(self.up, self.forward)
@@ -89,15 +89,20 @@ class Frame:
         """Kind of a joint and the sign of its axis."""
         axis, name = data.xaxis[joint], self.model.joint(joint).name or joint
         if self.model.jnt_type[joint] == int(mujoco.mjtJoint.mjJNT_HINGE):
-            turn = float(axis @ self.normal)
-            if abs(turn) < 1 - TOLERANCE:
-                raise EvergaitError(f"joint {name!r}: its axis is not normal to the plane of motion")
-            return HINGE, math.copysign(1.0, turn)
-        along = self.project(axis)
-        for kind in (SLIDE_X, SLIDE_Z):
-            if abs(along[kind]) >= 1 - TOLERANCE:
-                return kind, math.copysign(1.0, along[kind])
-        raise EvergaitError(f"joint {name!r}: it slides along neither axis of the plane of motion")
+            sign = math.copysign(1.0, axis @ self.normal)
+            if (off := tilt(sign * axis, self.normal)) > TOLERANCE:
+                raise EvergaitError(
+                    f"joint {name!r}: its axis is not normal to the plane of motion ({off:.2g} rad off)"
+                )
+            return HINGE, sign
+        kind = SLIDE_X if abs(axis @ self.forward) > abs(axis @ self.up) else SLIDE_Z
+        along = (self.forward, self.up)[kind]
+        sign = math.copysign(1.0, axis @ along)
+        if (off := tilt(sign * axis, along)) > TOLERANCE:
+            raise EvergaitError(
+                f"joint {name!r}: it slides along neither axis of the plane of motion ({off:.2g} rad off)"
+            )
+        return kind, sign
 
 
 def compile_model(model: Any) -> PlanarModel:
@@ -244,8 +249,12 @@ def _fluid(model: Any, frame: Frame, body: int, centre: Float64, axes: Float64) 
         return NO_FLUID
     box = np.sqrt(np.maximum(1e-15, inertia.sum() - 2 * inertia) / mass * 6.0)
     across = int(np.argmax(np.abs(frame.normal @ axes)))
-    if abs(frame.normal @ axes[:, across]) < 1 - TOLERANCE:
-        raise EvergaitError(f"body {model.body(body).name!r}: no axis of its inertia is normal to the plane of motion")
+    angle = tilt(axes[:, across], frame.normal)
+    if (off := min(angle, math.pi - angle)) > TOLERANCE:
+        name = model.body(body).name or body
+        raise EvergaitError(
+            f"body {name!r}: no axis of its inertia is normal to the plane of motion ({off:.2g} rad off)"
+        )
     one, two = [k for k in range(3) if k != across]
     direction = frame.project(axes[:, one])
     diameter = float(box.sum()) / 3.0

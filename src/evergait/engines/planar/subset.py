@@ -8,6 +8,7 @@ import numpy as np
 
 from evergait import _native
 
+_DEFAULTS = mujoco.MjOption()
 MAX_DOFS, MAX_POINTS, MAX_PAIRS, MAX_ACTUATORS = _native.PLANAR_LIMITS
 
 # Fields of mjModel that must be zero, what a non-zero one means, and whose name to give.
@@ -60,8 +61,18 @@ def reasons(model: Any) -> Iterator[str]:
     option = model.opt
     if option.integrator not in (int(mujoco.mjtIntegrator.mjINT_EULER), int(mujoco.mjtIntegrator.mjINT_RK4)):
         yield f"integrator {mujoco.mjtIntegrator(option.integrator).name[6:]} is not supported (only Euler and RK4)"
-    if option.solver == int(mujoco.mjtSolver.mjSOL_PGS):
-        yield "solver PGS is not supported: it stops before it converges"
+    if option.solver != int(mujoco.mjtSolver.mjSOL_NEWTON):
+        solver = mujoco.mjtSolver(option.solver).name[6:]
+        yield f"solver {solver} is not supported: it stops before it converges (only Newton)"
+    for field in ("iterations", "ls_iterations"):
+        given, least = getattr(option, field), getattr(_DEFAULTS, field)
+        if given < least:
+            yield f"{field} {given} is not supported: the solver stops before it converges (at least {least})"
+    if option.tolerance > _DEFAULTS.tolerance:
+        yield (
+            f"tolerance {option.tolerance:g} is not supported: the solver stops before it converges "
+            f"(at most {_DEFAULTS.tolerance:g})"
+        )
     if option.noslip_iterations:
         yield "noslip iterations are not supported"
     if option.disableflags:
