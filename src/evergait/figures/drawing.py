@@ -305,7 +305,7 @@ def ranges_figures(results: Results) -> list[Picture]:
             f"{''.join(name[0] for name in one.order.split(' > '))}, step {one.step}, {one.extreme}" for one in ranges
         ]
         axis.set_yticks(range(len(ranges)), labels, fontsize=5)
-        axis.invert_yaxis()
+        axis.set_ylim(most, -1)  # the same distance between lines everywhere
         axis.set_xlabel("return / the paper's R*")
         axis.set_title(condition)
     legend_below(figure, axes[0])
