@@ -135,3 +135,9 @@ def test_reset_noise_scales_the_initial_state() -> None:
 def test_reset_noise_is_refused_where_there_is_no_scale(name: str) -> None:
     assert "cannot vary reset_noise" in MujocoEngine().refuses(parse_task(f"{name}@reset_noise=2"))
     assert MujocoEngine().refuses(parse_task(f"{name}@moon,ice,heavy,weak,noisy")) == ""
+
+
+def test_a_name_that_no_file_can_hold_is_refused() -> None:
+    with pytest.raises(EvergaitError, match="is not UTF-8"):
+        parse_task("caf\udce9.toml")
+

@@ -105,6 +105,10 @@ def parse_task(text: str) -> Task:
     """
     if not isinstance(text, str):
         raise EvergaitError(f"task {text!r}: is no text; write a Gymnasium id such as Hopper-v5")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise EvergaitError(f"task {text!r}: is not UTF-8, in which files are written; rename it") from error
     identifier, _, spelling = text.strip().partition("@")
     if not identifier:
         raise EvergaitError(f"task {text!r}: empty name; write a Gymnasium id such as Hopper-v5")
