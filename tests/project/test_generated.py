@@ -130,6 +130,12 @@ def test_the_page_of_methods_says_what_the_runs_of_a_gradient_method_say() -> No
         assert pages.filled(text, name, block) == text, name
 
 
+def test_the_page_of_methods_says_how_long_other_learners_took() -> None:
+    page, pages, text = load("rivals"), load("pages"), (ROOT / "docs" / "methods.md").read_text()
+    for name, block in page.parts().items():
+        assert pages.filled(text, name, block) == text, name
+
+
 def test_the_reproduction_and_the_readme_say_what_the_ledgers_say() -> None:
     page, pages = load("reproduction"), load("pages")
     for path, blocks in page.parts().items():

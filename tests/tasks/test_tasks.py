@@ -140,4 +140,3 @@ def test_reset_noise_is_refused_where_there_is_no_scale(name: str) -> None:
 def test_a_name_that_no_file_can_hold_is_refused() -> None:
     with pytest.raises(EvergaitError, match="is not UTF-8"):
         parse_task("caf\udce9.toml")
-
