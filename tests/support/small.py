@@ -15,6 +15,10 @@ from evergait.tasks import parse_task
 from evergait.vector import VectorEnvironment
 
 
+class QuitError(Exception):
+    """Raised by observers that end training."""
+
+
 def tiny_study(
     title: str = "Tiny", generations: int = 4, every: int = 2, engine: str = "auto", replay: bool = True
 ) -> str:

@@ -10,19 +10,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small import every_method, tiny_config
+from small import QuitError, every_method, tiny_config
 
 from evergait import Config, EvergaitError, train
 from evergait.config import Evaluation
-from evergait.core.arrays import Float32, Float64
+from evergait.core.arrays import Float32
 from evergait.es import Adam, Optimizer
 from evergait.methods import Collection, Context, Distill, Ewc, Freeze, Memory, Method, Multitask, Naive, Replay, Step
 from evergait.policy import PolicyConfig, Statistics
 from evergait.training.observer import Diagnostics, Observer, Position
 from evergait.training.run import Run, default_threads
 from evergait.training.search import Generation
-from evergait.training.starts import fresh, restart
-from evergait.training.state import State
 
 
 class Seen(Observer):
@@ -121,10 +119,6 @@ def test_members_with_their_own_resets_meet_different_states() -> None:
     assert (pair[:, 0] == pair[:, 1]).all()
     assert len(np.unique(pair)) == pair.size // 2
     assert len(np.unique(member)) == member.size
-
-
-class QuitError(Exception):
-    """What a Quitter raises."""
 
 
 class Quitter(Seen):
@@ -344,86 +338,3 @@ def test_steps_are_counted_apart(trained: Path) -> None:
     assert second["training"] == 4 * 12 * 50  # Reacher always takes 50 steps
     assert 0 < second["replay"] <= 4 * 4 * 1000
     assert second["evaluation"] >= 3 * 2 * 50
-
-
-POLICY = PolicyConfig(6, (6,), normalise=True, heads="separate")
-CONFIG = tiny_config(
-    generations=8, starts=3, starting=0.5, anneal=0.5, optimizer=Adam(0.1), policy=POLICY, method=Naive()
-)
-
-
-class EveryTime(Observer):
-    """Ends training after every generation."""
-
-    def generation_done(self, at: Position, seen: Diagnostics) -> None:
-        raise QuitError
-
-
-def test_starts_go_on_where_they_were_left(tmp_path: Path) -> None:
-    undisturbed, n_quits = train(CONFIG, tmp_path / "undisturbed", threads=1), 0
-    while True:
-        try:
-            run = train(CONFIG, tmp_path / "run", observers=[EveryTime()], checkpoint_seconds=0, threads=1)
-            break
-        except QuitError:
-            n_quits += 1
-    assert n_quits == 16
-    assert run.theta_sha256 == undisturbed.theta_sha256
-    assert [ledger.records for ledger in run.ledgers] == [ledger.records for ledger in undisturbed.ledgers]
-
-
-def seen(fitness: Float64) -> Diagnostics:
-    stage = CONFIG.stages()[0]
-    return Diagnostics(Step(1, stage.batches, [fitness], np.zeros(1), np.ones(1, np.bool_)), 0.0, 0)
-
-
-def test_the_start_whose_members_do_best_goes_on() -> None:
-    config = replace(CONFIG, generations=6)  # a start is one generation
-    policy, stage = config.build_policy(), config.stages()[0]
-    start = State(policy.initial(0), Adam().start(policy.n_parameters), Statistics.empty(policy.tasks))
-    state, ends = start, []
-    for number, fitness in enumerate((1.0, 5.0, np.nan), 1):
-        state = replace(state, theta=state.theta + np.float32(number), generation=number)
-        ends.append(state)
-        state = restart(config, policy, stage, start, state, seen(np.array([fitness, fitness])))
-        loaded = State.load(state.tensors(), state.metadata(), policy, "here")
-        assert loaded.rival.keys() == state.rival.keys()
-        assert (loaded.n_started, loaded.rival_return) == (number, 5.0 if number > 1 else 1.0)
-        if number < 3:
-            assert (state.theta == policy.initial(0, index=number)).all()
-            assert state.statistics == start.statistics
-    assert (state.theta == ends[1].theta).all()
-    assert not state.rival
-    after = replace(state, generation=4)
-    assert restart(config, policy, stage, start, after, seen(np.array([9.0, 9.0]))) is after
-
-
-def test_a_generation_that_was_a_replay_judges_no_start() -> None:
-    policy, stage = CONFIG.build_policy(), CONFIG.stages()[1]
-    start = State(policy.initial(0), Adam().start(policy.n_parameters), Statistics.empty(policy.tasks))
-    state = replace(start, generation=4)
-    replayed = (replace(stage.batches[0], replay=True),)
-    blind = Diagnostics(Step(4, replayed, [np.array([9.0, 9.0])], np.zeros(1), np.ones(1, np.bool_)), 0.0, 0)
-    assert restart(CONFIG, policy, stage, start, state, blind) is state
-    assert restart(CONFIG, policy, stage, start, state, seen(np.array([9.0, 9.0]))).n_started == 1
-
-
-@pytest.mark.parametrize("stream", [("InvertedPendulum-v5", "Reacher-v5"), ("Reacher-v5", "InvertedPendulum-v5") * 2])
-def test_a_later_phase_starts_anew_only_the_own_layers_of_what_it_learns(stream: tuple[str, ...]) -> None:
-    config = replace(CONFIG, stream=stream)
-    policy, stage = config.build_policy(), config.stages()[-1]
-    theta = policy.initial(7)
-    redrawn = fresh(config, policy, stage, theta, 2) != theta
-    expected = np.zeros(policy.n_parameters, np.bool_)
-    for begin, end in policy.active(stage.tasks[0], "own"):
-        expected[begin:end] = True
-    assert (redrawn == expected).all()
-
-
-@pytest.mark.parametrize(("done", "left"), [(0.0, 1.0), (0.5, 0.75), (1.0, 0.5)])
-def test_sigma_and_the_learning_rate_fall_evenly(done: float, left: float) -> None:
-    policy, stage = CONFIG.build_policy(), CONFIG.stages()[0]
-    generation = Generation(CONFIG, policy, stage, 1, stage.batches, done)
-    request = generation.episodes(0, policy.initial(0), Statistics.empty(policy.tasks), 0)
-    assert request.sigma == CONFIG.sigma * left
-    assert generation.optimizer == replace(CONFIG.optimizer, learning_rate=0.1 * left)
