@@ -2,12 +2,11 @@
 
 python scripts/fast.py [--play]
 
-With --play, every policy first plays fifty fresh episodes in plain Gymnasium, and results/fast/gymnasium.json has what
-came of it; `python scripts/zoo.py` then ships the best of each robot.
+With --play, every policy first plays fifty fresh episodes in plain Gymnasium, and fresh.json has what came of it;
+`evergait study pack results/fast` packs it, and `python scripts/zoo.py` then ships the best of each robot.
 """
 
 import argparse
-import json
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -17,9 +16,10 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from pages import fill_in, markdown  # noqa: E402
+from pages import fill_in, fresh_episodes, markdown  # noqa: E402
 
 from evergait.config import Evaluation  # noqa: E402
+from evergait.core.files import write_json  # noqa: E402
 from evergait.core.table import Table  # noqa: E402
 from evergait.studies.folder import load_results  # noqa: E402
 from evergait.studies.results import Entry  # noqa: E402
@@ -29,7 +29,6 @@ from evergait.training.evaluate import Evaluator, as_recorded  # noqa: E402
 from evergait.workers import LocalWorkers  # noqa: E402
 
 FOLDER = ROOT / "results" / "fast"
-PLAYED = FOLDER / "gymnasium.json"
 EPISODES, EPISODE_SEED = 50, 2026
 """The seed decides the episodes, which training and its evaluations have not seen."""
 ARS = {"Hopper-v5": 3120, "Swimmer-v5": 325, "Walker2d-v5": 4390, "HalfCheetah-v5": 3430}
@@ -47,25 +46,20 @@ def play(entry: Entry, workers: LocalWorkers, n_episodes: int = EPISODES) -> lis
     return [round(value, 2) for value in as_recorded(outcome).tolist()]
 
 
-def played(entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
-    """What every policy did in Gymnasium, with the digest of its θ; what has been played is not played again."""
-    before = json.loads(PLAYED.read_text()) if PLAYED.exists() else []
-    known = {row["theta"]: row["returns"] for row in before}
+def played(entries: tuple[Entry, ...]) -> dict[str, dict[str, Any]]:
+    """Digest of θ → what that policy did in Gymnasium; what has been played is not played again."""
+    known = fresh_episodes(FOLDER)
     with closing(LocalWorkers(1)) as workers:
-        return [
-            {
-                "task": entry.run.config.stream[0],
-                "seed": entry.seed,
-                "theta": entry.run.theta_sha256,
-                "returns": known.get(entry.run.theta_sha256) or play(entry, workers),
-            }
+        return {
+            entry.run.theta_sha256: known.get(entry.run.theta_sha256)
+            or {"task": entry.run.config.stream[0], "seed": entry.seed, "returns": play(entry, workers)}
             for entry in entries
-        ]
+        }
 
 
 def parts() -> dict[str, str]:
     """The page's part: how many seeds of each task pass."""
-    rows = json.loads(PLAYED.read_text())
+    rows = fresh_episodes(FOLDER).values()
     lines = []
     for task, threshold in ARS.items():
         means = sorted(fmean(row["returns"]) for row in rows if row["task"] == task)
@@ -83,8 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--play", action="store_true")
     if parser.parse_args().play:
-        rows = played(load_results(FOLDER).entries)
-        PLAYED.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+        write_json(FOLDER / "fresh.json", played(load_results(FOLDER).entries))
     fill_in("methods.md", parts())
 
 

@@ -7,9 +7,12 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from evergait.analysis.groups import Values
+from evergait.core.files import parse_object
 from evergait.core.table import Table
+from evergait.store.archive import read_beside
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -28,6 +31,12 @@ def fill_in(page: str, blocks: dict[str, str]) -> None:
     known = {**digests.get(page, {}), **{name: digest(text, name) for name in blocks}}
     digests[page] = {name: known[name] for name in parts(text) if name in known}
     DIGESTS.write_text(json.dumps(digests, indent=2, sort_keys=True) + "\n")
+
+
+def fresh_episodes(folder: Path) -> dict[str, Any]:
+    """What policies of a study earned in fresh episodes: fresh.json, packed with its phases or beside them."""
+    content = read_beside(folder / "phases", "fresh.json")
+    return parse_object(content, folder / "fresh.json") if content else {}
 
 
 def filled(text: str, name: str, block: str) -> str:

@@ -1,6 +1,6 @@
 """The paper's claims over several seeds, for docs/reproduction.md: verdicts, where its numbers lie, what scale does.
 
-Whole episodes are played once for every phase and kept in fresh.json beside the ledgers: 50 episodes of its last θ on
+Whole episodes are played once for every phase and kept in fresh.json with the ledgers: 50 episodes of its last θ on
 every task, with seeds of their own.
 """
 
@@ -12,12 +12,12 @@ from functools import cache, cached_property
 import matplotlib as mpl
 import numpy as np
 from findings import ORDER, TASKS
-from pages import DOCS, ROOT, markdown
+from pages import DOCS, ROOT, fresh_episodes, markdown
 
 from evergait.analysis.groups import Measure, Values, table_of
 from evergait.analysis.study import Analysis, measure_references
 from evergait.config import Evaluation
-from evergait.core.files import read_json, write_json
+from evergait.core.files import write_json
 from evergait.core.table import Table, Value
 from evergait.figures.drawing import OKABE_ITO, SETTINGS, Picture, panels, ranges_figures
 from evergait.paper.claims import Claim, study_claims
@@ -61,13 +61,12 @@ def fresh(run: Run, task: str, stage: int = -1) -> float:
 
 def play(results: Results) -> None:
     """Play what fresh.json lacks."""
-    path = results.path / "fresh.json"
-    found = read_json(path) if path.exists() else {}
+    found = fresh_episodes(results.path)
     for entry in results.entries:
         for stage, phase in enumerate(entry.run.phases):
             if phase.name not in found:
                 found[phase.name] = {task: fresh(entry.run, task, stage) for task in entry.run.ledger.tasks}
-    write_json(path, dict(sorted(found.items())))
+    write_json(results.path / "fresh.json", dict(sorted(found.items())))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +93,7 @@ def _record(last: Record, means: Mapping[str, float]) -> Record:
 def analyses() -> tuple[Analysis, WholeEpisodes]:
     """As evaluated while it trained, which decides, and in whole episodes."""
     analysis = analyse(whole_seeds())
-    played = read_json(FOLDER / "fresh.json")
+    played = fresh_episodes(FOLDER)
     return analysis, WholeEpisodes(analysis.results, analysis.scales, analysis.published, played=played)
 
 

@@ -6,12 +6,13 @@ The robots are the best seeds of results/fast by what they earned in plain Gymna
 study `methods`, trained here once more (a minute or two), with some policies on the way.
 """
 
-import json
 import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
+
+from pages import fresh_episodes
 
 from evergait.core.data import to_data
 from evergait.core.files import write_json
@@ -31,7 +32,7 @@ STREAMS = {"hsw-naive": "naive", "hsw-distill": "distill"}
 
 def robots() -> dict[str, Run]:
     """The best run of each task."""
-    mean = {row["theta"]: fmean(row["returns"]) for row in json.loads((FAST / "gymnasium.json").read_text())}
+    mean = {theta: fmean(played["returns"]) for theta, played in fresh_episodes(FAST).items()}
     runs = [entry.run for entry in load_results(FAST).entries]
     return {
         name: max((run for run in runs if run.config.stream == (task,)), key=lambda run: mean[run.theta_sha256])

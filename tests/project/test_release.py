@@ -64,7 +64,7 @@ def test_what_workflows_call_is_there(path: Path) -> None:
 
 
 def test_one_address_of_the_repository() -> None:
-    files = ["CITATION.cff", ".github/ISSUE_TEMPLATE/config.yml"]
+    files = ["CITATION.cff"]
     files += [str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "notebooks").glob("*.ipynb")]
     for file in files:
         text = (ROOT / file).read_text()

@@ -18,11 +18,12 @@ import numpy as np
 from evergait.analysis.groups import Group, Measure, Values, group_entries, table_of, without_unfinished
 from evergait.config import Config
 from evergait.core.errors import EvergaitError
-from evergait.core.files import read_json, write_json
+from evergait.core.files import parse_object, write_json
 from evergait.engines import engine_name
 from evergait.methods import Naive
 from evergait.scores.metrics import Metrics
 from evergait.scores.scale import Scale, Source, scale_of
+from evergait.store.archive import read_beside
 from evergait.store.ledger import Ledger, best_of
 from evergait.studies.results import Entry, Results
 from evergait.tasks import parse_task
@@ -128,9 +129,10 @@ def measured_references(path: Path) -> Mapping[str, float]:
 
     Not a number where the policy was played and an episode had no finite return.
     """
-    if not (path / FILE).exists():
+    content = read_beside(path / "phases", FILE)
+    if content is None:
         return {}
-    data = read_json(path / FILE)
+    data = parse_object(content, path / FILE)
     if (data.get("format"), data.get("episodes")) != (FORMAT, FINAL_EPISODES):
         return {}
     returns = data.get("returns")

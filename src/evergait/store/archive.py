@@ -3,6 +3,7 @@
     <store>.zip    *.npy               config.toml, progress.json and ledger.jsonl of every phase, as columns
                    <hash>.safetensors  theta.safetensors of the phases that have one
                    study.json          what a study's folder says of its phases, if it is a study's
+                   references.json     and what was measured of them
 
 `numpy.load` and any unzip read it, too. Text stays as it is, except for the lists of numbers in ledgers: they become
 columns, which take a quarter of the space, and give back the same bytes.
@@ -23,7 +24,7 @@ import numpy as np
 
 from evergait.core.arrays import Array, Float64, Int64
 from evergait.core.errors import EvergaitError
-from evergait.core.files import LEDGER_LIMIT, LIMIT, write_atomically
+from evergait.core.files import JSON_LIMIT, LEDGER_LIMIT, LIMIT, read_bytes, write_atomically
 
 _LIST = re.compile(rb"\[(-?\d[\d.e+-]*(?:,-?\d[\d.e+-]*)*)\]")
 _MARK = re.compile(rb"\[([fi])(\d{1,9})\]")
@@ -87,8 +88,8 @@ def put_numbers(text: bytes, floats: Float64, ints: Int64) -> bytes:
     return whole
 
 
-BESIDE = ("study.json", "runs.json")
-"""Files beside a store that may be packed with it."""
+BESIDE = ("study.json", "runs.json", "references.json", "fresh.json")
+"""Files beside a store that are packed with it: what its runs are, and what final policies earned in more episodes."""
 TEXTS = {"config.toml": "config", "progress.json": "progress", "ledger.jsonl": "ledger"}
 NUMBERS = {"floats": np.dtype("<f8"), "ints": np.dtype("<i8")}
 COLUMNS = ("phases", *(name + end for name in (*TEXTS.values(), *NUMBERS) for end in ("", "_end")))
@@ -240,6 +241,14 @@ def read_member(path: Path, name: str, limit: int = LIMIT) -> bytes:
             return _read(file, info)
     except BROKEN as error:
         raise EvergaitError(f"{path}: has no whole {name} ({error})") from error
+
+
+def read_beside(root: Path, name: str) -> bytes | None:
+    """A file beside a store, or what was packed of it; the file is the newer one."""
+    if (path := root.parent / name).exists():
+        return read_bytes(path, JSON_LIMIT)
+    archive = open_archive(root)
+    return read_member(archive.path, name, JSON_LIMIT) if archive and name in archive.beside else None
 
 
 def write_archive(

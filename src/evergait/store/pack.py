@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from evergait.core.errors import EvergaitError
-from evergait.core.files import JSON_LIMIT, make_own_folder, read_bytes, refuse_link, remove_leftovers, write_atomically
-from evergait.store.archive import BESIDE, TEXTS, archive_path, gives_back, open_archive, read_member, write_archive
+from evergait.core.files import make_own_folder, refuse_link, remove_leftovers, sync_folder, write_atomically
+from evergait.store.archive import BESIDE, TEXTS, archive_path, gives_back, open_archive, read_beside, write_archive
 from evergait.store.phases import PARTS, PhaseStore
 
 OWN_FILES = (*PARTS, "progress.json", "lock")
@@ -29,9 +29,15 @@ def pack(root: Path, without_policy: Collection[str] = ()) -> int:
     if not folders:
         raise EvergaitError(f"{root}: has no finished phase to pack")
     beside = _beside(root)
-    write_archive(path, texts, policies, beside)
-    if not _is_whole(root, texts, policies):
-        raise EvergaitError(f"{path}: was not written as it should be; {root} stays as it is")
+    new = root.with_name(f".{root.name}.unchecked")
+    try:
+        write_archive(archive_path(new), texts, policies, beside)
+        if not _is_whole(new, texts, policies):
+            raise EvergaitError(f"{path}: was not written as it should be; {root.parent} stays as it is")
+        archive_path(new).replace(path)
+    finally:
+        archive_path(new).unlink(missing_ok=True)
+    sync_folder(path.parent)
     for folder in folders:
         if folder.archive is None:
             _remove(folder.path)
@@ -52,13 +58,7 @@ def _is_whole(root: Path, texts: Mapping[str, Mapping[str, bytes]], policies: Ma
 
 def _beside(root: Path) -> dict[str, bytes]:
     """What stands beside a store and belongs to it: the file, or what was packed before."""
-    archive, found = open_archive(root), {}
-    for name in BESIDE:
-        if (root.parent / name).exists():
-            found[name] = read_bytes(root.parent / name, JSON_LIMIT)
-        elif archive and name in archive.beside:
-            found[name] = read_member(archive.path, name, JSON_LIMIT)
-    return found
+    return {name: content for name in BESIDE if (content := read_beside(root, name)) is not None}
 
 
 def _remove(path: Path) -> None:

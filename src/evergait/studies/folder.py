@@ -18,19 +18,17 @@ from evergait.config import Config, config_from_data
 from evergait.core.data import to_data
 from evergait.core.errors import EvergaitError
 from evergait.core.files import (
-    JSON_LIMIT,
     TOML_LIMIT,
     as_path,
     make_own_folder,
     parse_object,
     parse_toml,
     read_bytes,
-    read_json,
     require_own,
     write_atomically,
     write_json,
 )
-from evergait.store.archive import archive_path, read_member
+from evergait.store.archive import archive_path, read_beside
 from evergait.store.phases import PhaseStore
 from evergait.studies.base import Study
 from evergait.studies.cells import Cell, study_cells
@@ -82,10 +80,10 @@ def _archive(path: Path) -> Path:
 
 def read_description(path: Path) -> dict[str, Any]:
     """What study.json says, be it a file or packed with the phases; the file is the newer one."""
-    if (path / "study.json").exists():
-        return read_json(path / "study.json")
-    packed = _archive(path)
-    return parse_object(read_member(packed, "study.json", JSON_LIMIT), f"{packed}: study.json")
+    content = read_beside(path / "phases", "study.json")
+    if content is None:
+        raise EvergaitError(f"{_archive(path)}: has no study.json")
+    return parse_object(content, path / "study.json")
 
 
 def read_cells(path: Path) -> tuple[dict[str, Any], list[StoredCell]]:
