@@ -102,6 +102,22 @@ def test_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
 
 
+def test_a_writer_whose_file_another_takes_for_a_dead_one_writes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace, taken = Path.replace, []
+
+    def late(path: Path, target: Path) -> Path:
+        if not taken:  # the other one looked before our lock, and removes it after
+            taken.append(path)
+            path.unlink()
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", late)
+    write_atomically(tmp_path / "f", b"ours")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"f": b"ours"}
+
+
 def test_a_finished_run_whose_checkpoint_stayed_is_tidied(trained: Path, tmp_path: Path, ask: Ask) -> None:
     out = tmp_path / "run"
     shutil.copytree(trained, out)

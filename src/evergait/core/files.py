@@ -67,9 +67,10 @@ def _write_once(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
             os.fchmod(file.fileno(), 0o644)
-            if not Path(name).exists():
-                raise _TakenError
-            Path(name).replace(path)
+            try:
+                Path(name).replace(path)
+            except FileNotFoundError as error:
+                raise _TakenError from error
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
