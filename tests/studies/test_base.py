@@ -50,7 +50,10 @@ NAIVE = '[conditions.naive]\nmethod = "naive"\n'
         (HEAD + "[conditions.'a b']\n[conditions.a-b]\n", "conditions.a-b: its files would overwrite those of"),
         (HEAD + NAIVE + "[scales.mini]\npairs = 0\n", "scales.mini: conditions.naive: pairs: is 0"),
         (HEAD + NAIVE + "[scales.mini]\nconditions.naiv.pairs = 1\n", "did you mean 'naive'?"),
-        (HEAD + NAIVE + "[scales.mini]\npairs = {low = 1}\n", "pairs: is {'low': 1}; it must be a whole number"),
+        (
+            HEAD + NAIVE + "[scales.mini]\npairs = {low = 1}\n",
+            "scales.mini: base: pairs: is {'low': 1}; it must be a whole number",
+        ),
         (
             HEAD + "[base]\npairs = 3\n" + NAIVE + "[scales.mini]\npairs = {low = 1}\n",
             "pairs: is {'low': 1}; it must be a whole number",

@@ -141,6 +141,7 @@ class Study:
             base=merge(self.base, changes),
             conditions={name: merge(table, conditions.get(name, {})) for name, table in self.conditions.items()},
             scales={},
+            where=f"{self.where}: scales.{scale}",
         )
 
     def with_seeds(self, n_seeds: int) -> "Study":
@@ -274,7 +275,6 @@ def check(study: Study, trusted: bool = False) -> None:
         scaled.check_counts()
         scaled.base_config()
         for condition in scaled.conditions:
-            where = f"{study.where}: {f'scales.{scale}: ' if scale else ''}conditions.{condition}"
             config = scaled.condition_config(condition)
             for stream in scaled.orders(condition):
                 try:
@@ -283,5 +283,5 @@ def check(study: Study, trusted: bool = False) -> None:
                         config.trust()
                     config.check()
                 except EvergaitError as error:
-                    raise EvergaitError(f"{where}: {error}") from error
+                    raise EvergaitError(f"{scaled.where}: conditions.{condition}: {error}") from error
         scaled.check_seeds()
