@@ -1,11 +1,13 @@
 """Every registered method runs the same suite; each is also checked by hand."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 from small import every_method
 
+from evergait.core.data import to_identity
 from evergait.core.errors import EvergaitError
 from evergait.methods import Batch, Interval, Method, Multitask, Naive, Replay, Stage, rank_together, weighted_sum
 from evergait.tasks import Task
@@ -70,6 +72,18 @@ def test_replay_splits_its_budget(options: dict[str, Any], expected: list[int]) 
     assert current == Batch(C, 384)
     assert [batch.n_pairs for batch in replayed] == expected
     assert [batch.task for batch in replayed] == [A, B][: len(expected)]
+
+
+@pytest.mark.parametrize("n_pairs", [1, 2, 3, 4])
+def test_with_fewer_pairs_than_earlier_tasks_these_take_turns(n_pairs: int) -> None:
+    tasks = [Task(f"{name}-v0") for name in "ABCDEF"]
+    method = Replay(budget=2 * n_pairs)
+    stage = method.stages(tasks, 8, 0)[5]
+    replayed = [batch for generation in range(1, 6) for batch in plan(method, stage, generation) if batch.replay]
+    assert {batch.n_pairs for batch in replayed} == {1}
+    assert Counter(batch.task for batch in replayed) == dict.fromkeys(tasks[:5], n_pairs)
+    assert method.settings(stage) != to_identity(method)  # earlier versions replayed the earliest only
+    assert method.settings(method.stages(tasks, 8, 0)[n_pairs]) == to_identity(method)
 
 
 def test_replay_ranks_together_or_apart() -> None:

@@ -105,7 +105,7 @@ def test_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
 def test_a_writer_whose_file_another_takes_for_a_dead_one_writes_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    replace, taken = Path.replace, []
+    replace, taken = Path.replace, list[Path]()
 
     def late(path: Path, target: Path) -> Path:
         if not taken:  # the other one looked before our lock, and removes it after

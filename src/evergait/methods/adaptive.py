@@ -17,9 +17,10 @@ class Adaptive(Method, name="adaptive"):
 
     A task's level is the running mean m ← m + rate (F̄ − m) of its replayed members' returns F̄, and its loss the share
     (best − m) / |best| by which that has fallen below its best since the task was left, above 1 where returns have
-    become negative. Every task keeps one pair, to be measured; the others are split in proportion to the losses. No
-    episode is simulated beyond those of replay. (The rule is ours; that replay should favour what is lost most is an
-    idea of Aljundi et al. 2019, arXiv:1908.04742.)
+    become negative. Every task keeps one pair, to be measured; the others are split in proportion to the losses. With
+    no more pairs than earlier tasks there is nothing to split, and this is replay. Of several starts, each goes on from
+    the levels that the one before it left. No episode is simulated beyond those of replay. (The rule is ours; that
+    replay should favour what is lost most is an idea of Aljundi et al. 2019, arXiv:1908.04742.)
     """
 
     needs: ClassVar[str] = "replay"

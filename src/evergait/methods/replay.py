@@ -1,8 +1,8 @@
 """Joint replay (the paper's section 3): extra evaluations on earlier tasks, ranked together with the current ones."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from evergait.core.arrays import Float64
 from evergait.core.data import added, require
@@ -18,8 +18,8 @@ class Replay(Method, name="replay"):
     budget: int = 192
     """Extra evaluations per generation, an even number: they come in mirrored pairs."""
     budget_is: Literal["total", "per-task", "pairs-per-task"] = "total"
-    """Whether earlier tasks share the budget (evenly, the remainder to the earliest), each gets all of it, or each gets
-    as many pairs, which are twice as many evaluations."""
+    """Whether earlier tasks share the budget (evenly, the remainder to the earliest; with fewer pairs than
+    tasks these take turns), each gets all of it, or each gets as many pairs, which are twice as many evaluations."""
     ranks: Literal["joint", "per-task"] = "joint"
     """Whether fitness is ranked over all evaluations together, or for each task on its own."""
     update: Literal["active", "shared"] = "active"
@@ -47,12 +47,16 @@ class Replay(Method, name="replay"):
                 "add a task to the stream, or use the method naive"
             )
 
+    def settings(self, stage: Stage) -> Mapping[str, Any]:
+        """Taking turns is what phases of earlier versions did not do: the newest tasks had nothing."""
+        takes_turns = self.budget_is == "total" and self.budget // 2 < len(stage.earlier)
+        return {**super().settings(stage), "turns": True} if takes_turns else super().settings(stage)
+
     def plan(self, stage: Stage, generation: int, batches: tuple[Batch, ...], memory: Memory) -> tuple[Batch, ...]:
         """What there is, and the budget on earlier tasks."""
-        n_earlier, n_pairs = len(stage.earlier), self.budget // (1 if self.budget_is == "pairs-per-task" else 2)
-        if not n_earlier:
+        if not stage.earlier:
             return batches
-        shares = split_evenly(n_pairs, n_earlier) if self.budget_is == "total" else [n_pairs] * n_earlier
+        shares = self._shares(len(stage.earlier), generation)
         alone = self.average == "tasks"
         weight = self.weight / sum(share > 0 for share in shares) if alone else self.weight
         replayed = (
@@ -61,6 +65,18 @@ class Replay(Method, name="replay"):
             if share
         )
         return tuple(replace(batch, averaged_alone=alone) for batch in (*batches, *replayed))
+
+    def _shares(self, n_earlier: int, generation: int) -> list[int]:
+        """Pairs of each earlier task."""
+        if self.budget_is == "pairs-per-task":
+            return [self.budget] * n_earlier
+        n_pairs = self.budget // 2
+        if self.budget_is == "per-task":
+            return [n_pairs] * n_earlier
+        if n_pairs >= n_earlier:
+            return split_evenly(n_pairs, n_earlier)
+        first = (generation - 1) * n_pairs
+        return [int((i - first) % n_earlier < n_pairs) for i in range(n_earlier)]
 
     def utilities(
         self, batches: Sequence[Batch], fitness: Sequence[Float64], shaping: Shaping, utilities: list[Float64]
