@@ -49,7 +49,7 @@ class Curve:
     """Mean of fifty fresh episodes of what it ended with."""
 
     def at(self, minute: float) -> float | None:
-        """The last evaluation by then; after its end a policy stays what it is."""
+        """The last evaluation by then; if training has ended, the fifty episodes of its end."""
         if self.until <= minute * LATE:
             return self.end
         known = [value for when, value in zip(self.minutes, self.returns, strict=True) if when <= minute]
@@ -68,8 +68,11 @@ def load() -> Curves:
     """(Learner, task) → seed → curve, of runs that came to their end."""
     curves: Curves = {}
     for line in map(json.loads, RECORDS.read_text().splitlines()):
-        curve = curves.setdefault((line["learner"], line["task"]), {}).setdefault(line["seed"], Curve())
         minute, mean = line["seconds"] / 60, fmean(line["returns"])
+        seeds = curves.setdefault((line["learner"], line["task"]), {})
+        curve = seeds.setdefault(line["seed"], Curve())
+        if curve.minutes and minute < curve.minutes[-1]:  # a run that was cut short, and begun anew
+            curve = seeds[line["seed"]] = Curve()
         if line["last"]:
             curve.until, curve.end, curve.steps = minute, mean, line["steps"]
         else:
@@ -102,8 +105,9 @@ def parts() -> dict[str, str]:
             lines.append((short(task), name, *after, passed, steps, spread([c.end for c in seeds]), len(seeds)))
     marks = " and ".join(f"{ARS[task]:,} ({short(task)})" for task in TASKS)
     caption = (
-        "Mean returns of ten episodes after so many minutes on one core, and of 50 fresh ones at the end; median "
-        f"(least to most) over seeds. The mark is {marks}"
+        "Mean returns of ten episodes after so many minutes on one core, and of 50 fresh ones at the end, which stand in "
+        "the columns of minutes, too, where training has ended by then; median (least to most) over seeds. Minutes to "
+        f"the mark, {marks}, are of the seeds that reach it by an evaluation on the way"
     )
     after_names = (f"{minute} min" for minute in AFTER)
     columns = ("task", "learner", *after_names, "minutes to the mark; seeds", "steps, M", "end", "seeds")
