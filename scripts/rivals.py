@@ -105,9 +105,9 @@ def parts() -> dict[str, str]:
             lines.append((short(task), name, *after, passed, steps, spread([c.end for c in seeds]), len(seeds)))
     marks = " and ".join(f"{ARS[task]:,} ({short(task)})" for task in TASKS)
     caption = (
-        "Mean returns of ten episodes after so many minutes on one core, and of 50 fresh ones at the end, which stand in "
-        "the columns of minutes, too, where training has ended by then; median (least to most) over seeds. Minutes to "
-        f"the mark, {marks}, are of the seeds that reach it by an evaluation on the way"
+        "Mean returns of ten episodes after so many minutes on one core, and of 50 fresh ones at the end, which stand "
+        "in the columns of minutes, too, where training has ended by then; median (least to most) over seeds. Minutes "
+        f"to the mark, {marks}, are of the seeds that reach it by an evaluation on the way"
     )
     after_names = (f"{minute} min" for minute in AFTER)
     columns = ("task", "learner", *after_names, "minutes to the mark; seeds", "steps, M", "end", "seeds")

@@ -206,11 +206,15 @@ def head_notes(analysis: Analysis, claim: Claim) -> list[str]:
     found = ", ".join(f"*{c}* {told(values)}" for c, values in zip(conditions, later, strict=True))
     one = replace(analysis, scales=dict.fromkeys(analysis.scales, analysis.scales["shared"]))
     same = study_claims(one)[3]
+    alone = [analysis.gather(c, lambda metrics: metrics.interference(0)) for c in ("shared", "distinct")]
     return [
         f"**Claim 4 changes two things at once**, replay and heads. Int at later positions: {found}. So replay adds "
         f"{told(replay - shared)} with a shared head, and a shared head adds {told(shared - distinct)} to one per "
         "task, both without replay (not asked beforehand). Each is divided by what its kind of heads reaches alone; "
-        f"divided by the shared head's for both, claim 4 is {estimate(same)}: {same.verdict}."
+        f"divided by the shared head's for both, claim 4 is {estimate(same)}: {same.verdict}. R* is the best seed, so "
+        f"that first tasks, learnt alone, have an Int themselves: {told(alone[0])} with a shared head, "
+        f"{told(alone[1])} with one per task. Measured from these, claim 4 is "
+        f"{told(replay - distinct - (alone[0] - alone[1]))} (not asked beforehand)."
     ]
 
 

@@ -38,6 +38,8 @@ shaping = { choices = ["centered-ranks", "z-score"] }
         ("condition = ", "kondition = ", "search.kondition: unknown field; did you mean 'condition'?"),
         ('"replay"', '"repla"', "search.condition: there is no condition 'repla'; did you mean 'replay'?"),
         ("trials = 3", "trials = 0", "search.trials: is 0"),
+        ("trials = 3", "seed = 0", "search.seed: is 0; it must be no seed of the study's own, 0 to"),
+        ("trials = 3", "seed = -1", "seed: is -1"),
         ("low = 0.05", "lo = 0.05", "search.space.sigma.lo: unknown field; did you mean 'low'?"),
         ("high = 0.2", "high = 0.01", "search.space.sigma.high: is 0.01; it must be a number above low"),
         ("low = 0.05", "low = -1.0", "search.space.sigma.low: is -1.0"),
@@ -93,7 +95,7 @@ def test_whole_ends_do_not_make_whole_numbers_of_a_field_that_has_fractions(
     tiny: Path, tmp_path: Path, step: str
 ) -> None:
     pytest.importorskip("optuna")
-    searched = f"[search]\ntrials = 4\n[search.space]\nsigma = {{ low = 1, high = 3{step} }}\n"
+    searched = f"[search]\nseed = 3\ntrials = 4\n[search.space]\nsigma = {{ low = 1, high = 3{step} }}\n"
     tiny.write_text(tiny.read_text() + searched)
     tune(tiny, tmp_path / "out", threads=1)
     found = [trial["params"]["sigma"] for trial in read_json(tmp_path / "out" / "trials.json")["trials"]]
@@ -149,6 +151,7 @@ BUDGETS = """
 [search]
 condition = "replay"
 order = "InvertedDoublePendulum-v5 > InvertedPendulum-v5"
+seed = 9
 trials = 6
 [search.space]
 method.budget = { low = 2, high = 6 }

@@ -184,7 +184,9 @@ def analyse_by_score(results: Results, references: Mapping[str, float]) -> Analy
     """One scale for every condition: a score means the same in every row."""
     if not results.entries:
         return Analysis(results, {})
-    ledgers = [ledger for entry in results.entries for ledger in entry.run.ledgers]
+    runs = [entry.run for entry in results.entries]
+    phases = {phase.name: ledger for run in runs for phase, ledger in zip(run.phases, run.ledgers, strict=True)}
+    ledgers = list(phases.values())  # each once, however many runs share it
     singles = [entry for entry in results.entries if entry.condition == "single"]
     own = single_task_source(results, settings(singles[0].run.config)) if singles else None
     scale = scale_of(ledgers, references, own)

@@ -90,7 +90,7 @@ class Metrics:
         return _mean([self.forward_transfer(i) for i in self._new()])
 
     def interference(self, stage: int) -> float:
-        """Int(T, ρ) = 1 − R̂*(T_ρ | T≤ρ); 0 is single-task performance, negative is facilitation."""
+        """Int(T, ρ) = 1 − R̂*(T_ρ | T≤ρ); 0 is R*, the best of a study's single-task runs."""
         return 1 - self.best_while_learning(stage) if self.scale.is_share else float("nan")
 
     def later_interference(self) -> float:

@@ -3,6 +3,7 @@
 [search]
 condition = "replay"                    # by default the first
 order = "H>S>W"                         # by default the condition's first
+seed = 1000                             # none of the study's own; by default one that no study of this base gets to
 trials = 20
 
 [search.space]                          # any fields of the config
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evergait.config import Config, config_from_data
-from evergait.core.data import MOST_TRIALS, from_data, require, to_data, within
+from evergait.core.data import MOST_CELLS, MOST_TRIALS, from_data, require, to_data, within
 from evergait.core.errors import EvergaitError, nearest
 from evergait.studies.base import Study
 from evergait.tasks import parse_stream
@@ -48,6 +49,7 @@ class SearchOutline:
 
     condition: str = ""
     order: str = ""
+    seed: int | None = None
     trials: int = 20
 
 
@@ -86,6 +88,11 @@ def read_search(study: Study) -> Search:
         order = parse_stream([outline.order]) if outline.order else orders[0]
         names = tuple(task.name for task in order)
         config = replace(study.condition_config(condition), stream=names, tasks=())
+        first, last = config.seed, config.seed + study.outline.seeds - 1
+        seed = first + MOST_CELLS if outline.seed is None else outline.seed
+        right = f"no seed of the study's own, {first} to {last}: what is chosen on a seed is not judged by it"
+        require(not first <= seed <= last, "search.seed", seed, right)
+        config = replace(config, seed=seed)
         search = Search(config, outline.trials, tuple(_dimensions(space, "")))
         if not search.dimensions:
             raise EvergaitError("search.space: is missing; it says what to vary, such as sigma = { low = …, high = … }")
