@@ -112,7 +112,7 @@ def curves(name: str, table: dict[str, tuple[Analysis, str, str]]) -> None:
             low, high = min(at.get_ylim()[0] for at in row), max(at.get_ylim()[1] for at in row)
             for at in row:
                 at.set_ylim(low, high)
-        legend_below(figure, axes[0])
+        legend_below(figure)
     (DOCS / f"{name}.png").write_bytes(dict(Picture(name, "", figure).files())[f"{name}.png"])
 
 

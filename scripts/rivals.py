@@ -131,7 +131,7 @@ def picture() -> None:
             panel.set_title(short(task))
             panel.set_xlabel("training on one core")
         axes[0].set_ylabel("return, ten episodes without noise")
-        legend_below(figure, axes[0])
+        legend_below(figure)
     (DOCS / "minutes.png").write_bytes(dict(Picture("minutes", "", figure).files())["minutes.png"])
 
 

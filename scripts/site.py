@@ -93,7 +93,7 @@ def method_curve(analysis: Analysis, name: str) -> Picture | None:
         bounds.append(at.get_ylim())
     for at in axes:
         at.set_ylim(min(low for low, _ in bounds), max(high for _, high in bounds))
-    legend_below(figure, axes[0])
+    legend_below(figure)
     older = "; ".join(analysis.results.outdated)
     caption = (
         f"{shown[0].order}: the score on every task (0 is a random policy, 1 the best that learnt the task alone), in "

@@ -21,7 +21,7 @@ from evergait.core.errors import EvergaitError
 from evergait.core.files import write_json
 from evergait.core.table import Table
 from evergait.figures.artifacts import all_figures
-from evergait.figures.drawing import task_colours
+from evergait.figures.drawing import legend_below, panels, task_colours, task_lines
 from evergait.methods import Method, Multitask
 from evergait.paper.numbers import SINGLE_TASK, distance, published, ranges_table, study_ranges, worst_share
 from evergait.paper.study import analyse, hat_scale
@@ -295,3 +295,19 @@ def test_figures_leave_out_the_line_of_a_task_whose_evaluations_are_all_undefine
     assert colours("curves-naive") == [{known[other]}]
     assert colours("curves-replay") == [{known[POLE], known[other]}]
     assert colours("baselines") == [set(), {known[other]}]
+
+
+MANY = [f"Task-v{i}" for i in range(32)]
+
+
+def test_a_line_has_a_name_and_a_look_of_its_own() -> None:
+    looks = {
+        (colour, line) for colour, line in zip(task_colours(MANY).values(), task_lines(MANY).values(), strict=True)
+    }
+    assert len(looks) == len(MANY)
+    figure, (first, second) = panels(1, 2)
+    first.plot([], [], label="A")
+    second.plot([], [], label="A")
+    second.plot([], [], label="B")
+    legend_below(figure)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["A", "B"]

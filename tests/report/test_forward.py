@@ -37,6 +37,13 @@ def test_tables_and_figures_are_saved(walker: Path, opened: Open) -> None:
     first = page.locator("table").first
     assert first.locator("thead th").last.inner_text() in content.decode().splitlines()[0]
     assert len(content.decode().splitlines()) == first.locator("tr").count()
+    _, content = saved(page, page.locator("table.heat + button").first.click)
+    heads, *rows = content.decode().splitlines()
+    shown = page.locator("table.heat").first.locator("tbody td").all_inner_texts()
+    assert heads.split(",")[1:3] == ["Walker2d", '"Walker2d'], heads  # a score and "Walker2d, return"
+    assert [cell for row in rows for cell in row.replace('"', "").split(",")[1:]] == [
+        part.replace(",", "").replace("\u2212", "-") for text in shown for part in text.split()
+    ]
     name, content = saved(page, page.get_by_role("button", name="as SVG").first.click)
     assert (name[-4:], content[:4]) == (".svg", b"<svg")
     assert b"var(" not in content

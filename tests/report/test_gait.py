@@ -100,7 +100,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_play_writes_a_gif_of_every_frame(run_folder: Path, tmp_path: Path) -> None:
+def test_play_writes_a_gif_of_every_frame(run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = play(run_folder, "Walker2d-v5", stage=1, output=tmp_path / "new" / "gait.gif")
     one = recorder("Walker2d-v5", run_folder / "gaits")
     run = Run.load(run_folder)
@@ -110,6 +110,14 @@ def test_play_writes_a_gif_of_every_frame(run_folder: Path, tmp_path: Path) -> N
         assert image.size == (video.WIDTH, video.HEIGHT)
         assert image.n_frames == len(frames)  # type: ignore[attr-defined]
         assert len(image.convert("RGB").getcolors(1 << 20)) > 3  # type: ignore[arg-type]  # something is drawn
+        image.seek(len(frames) - 1)
+        last = image.convert("RGB").tobytes()
+    monkeypatch.setattr(video, "MAX_GIF_FRAMES", 3)
+    with Image.open(play(run_folder, "Walker2d-v5", stage=1, output=tmp_path / "short.gif")) as image:
+        n_frames: int = image.n_frames  # type: ignore[attr-defined]
+        assert n_frames <= 4
+        image.seek(n_frames - 1)
+        assert image.convert("RGB").tobytes() == last  # a film that leaves out frames ends with the same
 
 
 def test_play_writes_an_mp4_or_names_the_extra(

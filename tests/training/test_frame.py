@@ -93,3 +93,6 @@ def test_mistakes_are_told(trained: Path, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(eg.EvergaitError, match=r"parquet: needs pyarrow; .* 'evergait\[frame\]'"):
         frame.write_parquet(tmp_path / "t.parquet")
+    both = ["--csv", str(tmp_path / "t.csv"), "--parquet", str(tmp_path / "t.parquet")]
+    assert main(["export", str(trained), *both]) == 2
+    assert not list(tmp_path.iterdir())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from faults import tree
 from hub_server import hub
 from small import tiny_config
 from synthetic import make_config, write_run
@@ -133,8 +134,16 @@ def test_up_to_a_hub_and_back(run: Run, tmp_path: Path, zoo: Callable[..., str])
         by_lfs = {line for line in server.asked if line.startswith("PUT /lfs/")}
         assert len(by_lfs) == len({path.read_bytes() for path in there.rglob("*.safetensors")}) > 0
         (there / "evil.py").write_text("raise SystemExit('executed')")
+        (there / "phases" / "evil").mkdir()
+        (there / "phases" / "evil" / "large.bin").write_bytes(b"more than anybody asked for")
+        (there / "policy.safetensors").write_bytes(b"another policy altogether")
         assert zoo(server.address, "someone/tiny", "--out", tmp_path / "back") == ""
-        assert not any("evil" in line for line in server.asked)
+        assert not any("evil" in line for line in server.asked if line.startswith("GET /someone"))
+        asked = len(server.asked)
+        assert "is there already" in zoo(server.address, "someone/tiny", "--out", tmp_path / "back")
+        assert len(server.asked) == asked
+    share(run, tmp_path / "same", "someone/tiny")
+    assert tree(tmp_path / "back") == tree(tmp_path / "same")
     assert Run.load(tmp_path / "back").theta_sha256 == run.theta_sha256
     assert not [path for path in (tmp_path / "back").rglob("*") if path.is_symlink() or path.name.startswith(".")]
 

@@ -48,7 +48,8 @@ class Export:
         """Write the evaluations."""
         results = load_results(self.folder, self.which.store)
         frame = replace(results, entries=tuple(self.which.entries(results))).frame()
-        for name, path, write in (("csv", self.csv, frame.write_csv), ("parquet", self.parquet, frame.write_parquet)):
+        tables = (("parquet", self.parquet, frame.write_parquet), ("csv", self.csv, frame.write_csv))
+        for name, path, write in tables:  # pyarrow may be missing, so the one that needs it comes first
             if path is None:
                 continue
             try:

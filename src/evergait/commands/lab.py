@@ -17,6 +17,8 @@ class Lab:
     """File to write, such as lab.html."""
     folder: Path | None = None
     """Folder of a run or a study whose policies it shows; a walker that ships with evergait if not given."""
+    store: Path | None = None
+    """Where the run's phases are, if `train --store` has put them outside its folder."""
     open: bool = False
     """Open it in a browser, where there is one."""
 
@@ -25,7 +27,7 @@ class Lab:
         from evergait.live.lab import render_lab
 
         require(self.output.suffix == ".html", "output", str(self.output), "a name that ends in .html")
-        content = render_lab(self.folder).encode(errors="replace")
+        content = render_lab(self.folder, self.store).encode(errors="replace")
         make_folder(self.output.parent)
         write_output(self.output, content)
         console.print(f"Wrote {self.output} ({len(content) / 1e6:.1f} MB).", markup=False, soft_wrap=True)

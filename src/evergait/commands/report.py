@@ -42,7 +42,7 @@ class Report:
 def write_report(results: Results, output: Path, references: Mapping[str, float] | None = None) -> Path:
     """Write the report to `output`, or to report.html in it, and return its path. Gaits are kept in DIR/gaits."""
     path = output if output.suffix == ".html" and not output.is_dir() else output / "report.html"
-    make_folder(path.parent)
     page = render_report(analyse(results, references), results.path / "gaits", alive(results))
+    make_folder(path.parent)
     write_output(path, page.encode(errors="replace"))
     return path

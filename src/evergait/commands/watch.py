@@ -8,6 +8,7 @@ import tyro
 
 from evergait.commands.base import console, errors, open_page
 from evergait.core.data import require
+from evergait.core.errors import EvergaitError
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,10 @@ class Watch:
         from evergait.live.server import Server
 
         require(0 <= self.port < 65536, "port", self.port, "from 0 to 65535")
-        server = Server(self.folder, self.port)
+        try:
+            server = Server(self.folder, self.port)
+        except OSError as error:
+            raise EvergaitError(f"port: {self.port} on 127.0.0.1: {error.strerror}") from error
         if not server.answers.watches:
             errors.print(f"There is no run or study in {self.folder} yet.", markup=False, soft_wrap=True)
         console.print(server.address, markup=False, soft_wrap=True)

@@ -57,6 +57,18 @@ def task_colours(tasks: Iterable[str]) -> dict[str, str]:
     return {task: OKABE_ITO[KNOWN[task] if task in KNOWN else left[next(others) % len(left)]] for task in tasks}
 
 
+LINES = ("-", "--", ":", "-.")
+
+
+def task_lines(tasks: Iterable[str]) -> dict[str, str]:
+    """Task name → how its line is drawn: tasks that share a colour have other dashes."""
+    found: dict[str, str] = {}
+    colours = task_colours(tasks)
+    for task, colour in colours.items():
+        found[task] = LINES[sum(colours[other] == colour for other in found) % len(LINES)]
+    return found
+
+
 def condition_colours(conditions: Iterable[str]) -> dict[str, str]:
     """Condition → colour, in the order of the study; the tasks' colours come last."""
     ranked = (4, 5, 6, 3, 0, 1, 2, 7)
@@ -97,20 +109,23 @@ def panels(n_rows: int, n_columns: int, width: float = 3.2, height: float = 2.0)
     return figure, list(axes.flat)
 
 
-def legend_below(figure: Figure, axes: Axes) -> None:
-    """One legend for all panels, where it hides nothing."""
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
+def legend_below(figure: Figure) -> None:
+    """One legend for all panels, where it hides nothing; what several of them name is in it once."""
+    found: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    if found:
+        figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=min(len(found), 4))
 
 
 def draw_panel(axes: Axes, drawn: Panel, measure: str) -> None:
     """Every task that is learnt, over all phases, over seeds as mean with a 95 % band."""
-    colours = task_colours(drawn.tasks)
+    colours, lines = task_colours(drawn.tasks), task_lines(drawn.tasks)
     for task in dict.fromkeys(task for stretch in drawn.stretches for task in stretch.learning):
         if task in drawn.lines[measure]:
-            draw_band(axes, drawn.x, drawn.lines[measure][task], colours[task])
-        axes.plot([], [], color=colours[task], label=short(task))
+            draw_band(axes, drawn.x, drawn.lines[measure][task], colours[task], lines[task])
+        axes.plot([], [], lines[task], color=colours[task], label=short(task))
     draw_switches(axes, drawn)
 
 
@@ -122,9 +137,9 @@ def draw_switches(axes: Axes, drawn: Panel) -> None:
     axes.set_xlabel(drawn.unit)
 
 
-def draw_band(axes: Axes, x: Float64, band: Band, colour: str) -> None:
+def draw_band(axes: Axes, x: Float64, band: Band, colour: str, line: str = "-") -> None:
     """A mean and, of three seeds or more, its interval."""
-    axes.plot(x, band.mean, color=colour, linewidth=1.2)
+    axes.plot(x, band.mean, line, color=colour, linewidth=1.2)
     if band.low is not None and band.high is not None:
         axes.fill_between(x, band.low, band.high, color=colour, alpha=0.2, linewidth=0)
 
@@ -140,7 +155,7 @@ def condition_figure(condition: str, drawn: Sequence[Panel], measure: str, name:
         at.set_ylabel(label)
     for empty in axes[len(drawn) :]:
         empty.set_axis_off()
-    legend_below(figure, axes[0])
+    legend_below(figure)
     caption = f"{label} of {condition}; dashed lines are task switches"
     return Picture(f"{name}-{file_name(condition)}", caption, figure)
 
@@ -166,7 +181,7 @@ def side_by_side(analysis: Analysis, groups: Sequence[Group], name: str, caption
         draw_panel(at, panel(group), "score" if analysis.scale.is_share else "return")
         at.set_title(group.condition)
         at.set_ylabel(analysis.scale.name)
-    legend_below(figure, axes[0])
+    legend_below(figure)
     return Picture(name, caption, figure)
 
 
@@ -199,7 +214,7 @@ def pairwise_figure(analysis: Analysis, kind: str) -> list[Picture]:
     bars = {name: [found.get(label) for label in every] for name, found in by_label.items()}
     grouped_bars(axes[0], [label.replace(" ", "") for label in every], bars, analysis.results.conditions)
     axes[0].set_ylabel(label)
-    legend_below(figure, axes[0])
+    legend_below(figure)
     caption = f"Pairwise {label}: mean over the orders in which the first task comes before the second; whiskers: 95 %"
     return [Picture(f"pairwise-{label.lower()}", caption, figure)]
 
@@ -233,7 +248,7 @@ def budget_interference_figure(analysis: Analysis) -> list[Picture]:
     figure, axes = panels(1, 1, width=4.5, height=2.6)
     grouped_bars(axes[0], labels, bars, analysis.results.conditions)
     axes[0].set_ylabel("Int")
-    legend_below(figure, axes[0])
+    legend_below(figure)
     return [Picture("interference-budgets", f"Interference at acquisition per replay budget on {order}", figure)]
 
 
@@ -247,12 +262,9 @@ def heads_interference_figure(analysis: Analysis) -> list[Picture]:
     for at, (stage, (orders, bars)) in zip(axes, found.items(), strict=True):
         grouped_bars(at, [order.replace(" > ", "\n> ") for order in orders], bars, analysis.results.conditions)
         at.set_ylabel(f"Int at position {stage + 1}")
-    legend_below(figure, axes[0])
+    legend_below(figure)
     caption = "Interference at acquisition of the second (top) and third task (bottom)"
     return [Picture("interference-heads", caption, figure)]
-
-
-LINES = ("-", "--")
 
 
 def plane_figure(analysis: Analysis, measure: bool = True, threads: int | None = None) -> Picture | None:
@@ -278,7 +290,7 @@ def plane_figure(analysis: Analysis, measure: bool = True, threads: int | None =
             view.annotate(short(other), (x, y), xytext=(5, 5), textcoords="offset points", color=colours[other])
         view.set_title(short(task))
         view.grid(visible=False)
-    legend_below(figure, axes[0])
+    legend_below(figure)
     return Picture("plane", caption, figure)
 
 
@@ -308,6 +320,6 @@ def ranges_figures(results: Results) -> list[Picture]:
         axis.set_ylim(most, -1)  # the same distance between lines everywhere
         axis.set_xlabel("return / the paper's R*")
         axis.set_title(condition)
-    legend_below(figure, axes[0])
+    legend_below(figure)
     caption = "The paper's numbers (dots, hollow where outside) and the range of our seeds (lines)"
     return [Picture("ranges", caption, figure)]

@@ -55,9 +55,9 @@ def lab_data(results: Results, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     }
 
 
-def render_lab(folder: Path | None = None) -> str:
+def render_lab(folder: Path | None = None, store: Path | None = None) -> str:
     """The page, about a folder's runs or the ones that ship with the package."""
-    results = load_results(folder or SAMPLE)
+    results = load_results(folder or SAMPLE, store)
     data = lab_data(results)
     if not data["runs"]:
         why = " ".join(data["messages"]) or "it has no finished phase with its policy."

@@ -149,7 +149,7 @@ def to_gif(robot: dict[str, Any], gait: dict[str, Any], colour: int) -> bytes:
     """An endless GIF with a breath at the end."""
     pictures = list(frames(robot, gait, colour))
     step = -(-len(pictures) // MAX_GIF_FRAMES)
-    shown = pictures[::step]
+    shown = pictures[:-1:step] + pictures[-1:]  # which has the whole return
     # One palette for all frames: without it every frame would carry its own, and colours would flicker.
     palette = shown[0].quantize(64)
     shown = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in shown]

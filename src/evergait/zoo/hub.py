@@ -9,16 +9,21 @@ from typing import Any
 
 from evergait.core.errors import EvergaitError
 from evergait.core.files import read_json
+from evergait.store.phases import PARTS
 from evergait.training.run import Run
 from evergait.zoo.card import share
 from evergait.zoo.catalogue import require_new
 
-FILES = ("README.md", "config.toml", "run.json", "policy.safetensors", "phases/*/*")
-"""What a policy consists of; nothing else is asked for."""
+FILES = ("config.toml", "run.json", *(f"phases/*/{part}" for part in (*PARTS, "progress.json")))
+"""What a run consists of; nothing else is asked for."""
 
 
 def download(name: str, out: Path, revision: str = "main") -> Run:
-    """Fetch owner/name into a folder of its own. It is data: nothing of it is executed."""
+    """Fetch owner/name into a folder of its own. It is data: nothing of it is executed.
+
+    What is written is made from the run that was read: its card and its policy as one file, too.
+    """
+    require_new(out)
     with tempfile.TemporaryDirectory() as folder:
         with _hub(name) as hub:
             hub.snapshot_download(name, revision=revision, local_dir=folder, allow_patterns=list(FILES))
@@ -32,7 +37,7 @@ def download(name: str, out: Path, revision: str = "main") -> Run:
             raise EvergaitError(f"zoo: {name} lacks phases of its run")
         for stage in range(len(run.phases)):
             run.state(stage)  # says what is damaged
-        _copy(path, out)
+        share(run, out, name)
     return Run.load(out)
 
 
@@ -44,17 +49,6 @@ def upload(run: Run, name: str, private: bool = False) -> str:
             hub.create_repo(name, private=private, exist_ok=True)
             hub.upload_folder(repo_id=name, folder_path=folder, commit_message="A policy trained by evergait")
             return f"{hub.endpoint}/{name}"
-
-
-def _copy(source: Path, out: Path) -> None:
-    """All files of a run, as files."""
-    require_new(out)
-    for path in sorted(source.rglob("*")):
-        inside = path.relative_to(source)
-        if path.is_file() and not path.is_symlink() and not any(part.startswith(".") for part in inside.parts):
-            target = out / inside
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(path.read_bytes())
 
 
 @contextmanager

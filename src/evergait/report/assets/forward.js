@@ -1,13 +1,20 @@
 // What makes a page a thing to forward: its address keeps the view, and every table, figure and comparison can be saved.
 
-// Cells as a spreadsheet reads them: quotes doubled, and no text that it would take for a formula.
+// Cells as a spreadsheet reads them: quotes doubled, and no text that it would take for a formula. Where a cell has a
+// return below its score, each has a column.
 function toCsv(table) {
-  const cell = (node) => {
-    const text = node.textContent.trim().replace(/\u2212/g, "-").replace(/\s+/g, " ");
+  const both = $(".returns", table) !== null;
+  const parts = (node) => {
+    if (!both || node.cellIndex === 0) return [node.textContent];
+    const below = $(".returns", node);
+    return below ? [node.firstChild.textContent, below.textContent] : [node.textContent, `${node.textContent}, return`];
+  };
+  const cell = (content) => {
+    const text = content.trim().replace(/\u2212/g, "-").replace(/\s+/g, " ");
     const safe = /^[=+@\t]|^-(?![\d.])/.test(text) ? `'${text}` : text;
     return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
-  return `${$$("tr", table).map((row) => [...row.cells].map(cell).join(",")).join("\n")}\n`;
+  return `${$$("tr", table).map((row) => [...row.cells].flatMap(parts).map(cell).join(",")).join("\n")}\n`;
 }
 
 // A picture that stands alone: the page's styles are written into a copy of it.
@@ -195,8 +202,9 @@ function keepView(player) {
   const asked = new URLSearchParams(location.search), task = Object.keys(robots).find((index) => tasks[index] === asked.get("gait"));
   if (task !== undefined) $(`#player-tasks button[data-task="${task}"]`)?.click();
   player.sides.forEach((side, i) => {
-    const [condition, order, label] = (asked.get(names[i]) ?? "").split("|"), shelf = shelves.findIndex((one) => one.condition === condition && one.order === order);
-    const moment = shelves[shelf]?.moments.findIndex((one) => one.label === label && player.task in one.gaits);
+    const wanted = asked.get(names[i]) ?? "", start = (one) => `${one.condition}|${one.order}|`;  // names may have a | too
+    const shelf = shelves.findIndex((one) => wanted.startsWith(start(one)));
+    const moment = shelves[shelf]?.moments.findIndex((one) => start(shelves[shelf]) + one.label === wanted && player.task in one.gaits);
     if (!(moment >= 0)) return;
     player.chosen = true;
     side.show(shelf);
