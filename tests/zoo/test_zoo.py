@@ -89,6 +89,11 @@ def test_a_policy_that_ships_becomes_a_run(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+def test_one_policy_is_described_as_in_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    told = [main(["zoo", *words, "--json"]) or json.loads(capsys.readouterr().out) for words in ([], ["hsw-distill"])]
+    assert told[1] in told[0]
+
+
 def test_what_ships_still_returns_what_its_card_says(tmp_path: Path) -> None:
     """Played by plain Gymnasium; a walker that falls now and then needs some episodes until the mean agrees."""
     name = next(iter(catalogue()))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tyro
 
@@ -11,6 +12,7 @@ from evergait.core.errors import EvergaitError, nearest
 from evergait.tasks.base import short
 from evergait.training.run import Run
 from evergait.zoo import card, catalogue, download, get, upload
+from evergait.zoo.catalogue import Entry
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Zoo:
     def _list(self) -> int:
         entries = catalogue().values()
         if self.json:
-            print_json([{"name": e.name, "method": e.run.config.method.name, "returns": e.returns} for e in entries])
+            print_json(list(map(_described, entries)))
             return 0
         rows = [
             (e.name, e.run.config.method.name, ", ".join(f"{short(t)} {r:.0f}" for t, r in e.returns.items()))
@@ -69,5 +71,12 @@ class Zoo:
         known = catalogue()
         if self.name not in known:
             raise EvergaitError(f"zoo: there is no policy {self.name!r}{nearest(self.name, known)}")
-        console.out(card(known[self.name].run, self.name), highlight=False)
+        if self.json:
+            print_json(_described(known[self.name]))
+        else:
+            console.out(card(known[self.name].run, self.name), highlight=False)
         return 0
+
+
+def _described(entry: Entry) -> dict[str, Any]:
+    return {"name": entry.name, "method": entry.run.config.method.name, "returns": entry.returns}
