@@ -75,6 +75,16 @@ def test_what_does_not_fit_is_left_out_in_words() -> None:
     assert sum(map(len, small["thetas"])) < 300_000
 
 
+def test_every_policy_that_is_left_out_is_counted_once() -> None:
+    """Three ends of phases and fifteen moments between; there is room for one."""
+    small = lab_data(load_results(SAMPLE), most_bytes=50_000)
+    assert len(small["thetas"]) == 1
+    assert [words for words in small["messages"] if "left out" in words] == [
+        "2 policies from the end of phases are left out to keep this file small.",
+        "15 policies from the middle of phases are left out to keep this file small.",
+    ]
+
+
 def test_what_was_lost_is_shown_beside_what_kept_it_and_not_beside_a_stream_that_has_not_come_so_far(
     opened: Callable[..., Any],
 ) -> None:

@@ -1,5 +1,6 @@
 """`evergait lab`: one file in which robots live, are pushed, forget and are trained; it needs a browser."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,10 +39,8 @@ def lab_data(results: Results, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
         for robot in robots
         if not robot["trainable"]
     ]
-    if shelves.n_left_out:
-        messages.append(
-            f"{shelves.n_left_out} policies from the middle of phases are left out to keep this file small."
-        )
+    for where, n in Counter("end" if end else "middle" for end in shelves.left_out.values()).items():
+        messages.append(f"{n} policies from the {where} of phases are left out to keep this file small.")
     if shelves.n_untaught:
         messages.append(f"Distillation is not offered for {shelves.n_untaught} of the runs, to keep this file small.")
     return {

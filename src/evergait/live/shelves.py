@@ -108,7 +108,8 @@ class Shelves:
     policies: list[dict[str, Any]] = field(default_factory=list)
     thetas: list[str] = field(default_factory=list)
     runs: list[dict[str, Any]] = field(default_factory=list)
-    n_left_out: int = 0
+    left_out: dict[str, bool] = field(default_factory=dict)
+    """Digests of the policies that had no room, and whether they end a phase."""
     n_untaught: int = 0
     """Runs without all of what distillation needs."""
     _numbers: dict[str, int] = field(default_factory=dict)
@@ -121,7 +122,7 @@ class Shelves:
         listed = [(entry, [entry.run.state(i) for i in range(len(entry.run.phases))]) for entry in entries]
         for _, states in listed:
             for state in states:
-                self._put(state.theta)
+                self._put(state.theta, end=True)
         taught = [list(self._lessons(entry, states, results)) for entry, states in listed]
         for _, states in listed:
             for state in states:
@@ -146,12 +147,12 @@ class Shelves:
     def _lives(self, run: Run) -> bool:
         return set(run.ledgers[0].tasks) <= {task.name for task in self.tasks}
 
-    def _put(self, theta: Float32) -> int | None:
+    def _put(self, theta: Float32, end: bool = False) -> int | None:
         digest = sha256(theta.tobytes())
         if digest not in self._numbers:
             text = encoded(theta)
             if self._n_bytes + len(text) > self.most_bytes:
-                self.n_left_out += 1
+                self.left_out.setdefault(digest, end)
                 return None
             self._numbers[digest] = len(self.thetas)
             self._n_bytes += len(text)
