@@ -2,11 +2,16 @@
 
 import fcntl
 import http.client
+import itertools
 import json
+import os
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -55,6 +60,21 @@ def test_only_its_own_page_is_answered(watching: Any) -> None:
     assert ask(address, f"{path}report?training=/etc")[0] == 400
     assert urlsplit(address).hostname == "127.0.0.1"
     assert ask(address, f"{path}curves", Origin="null")[0] == 403, "as a page in a sandbox asks"
+
+
+def test_tunnels_and_the_port_80(watching: Any) -> None:
+    """A browser names the port of its own end of a tunnel, and leaves out 80; another name is another page's."""
+    address = watching.address
+    for host in ("localhost:9999", "127.0.0.1"):
+        status, said = ask(address, Host=host)
+        assert (status, b"the same port number at both ends" in said) == (403, True)
+    assert ask(address, Host="127.0.0.1.evil.example:80") == (403, b"This address is not for you.")
+    watching._server.server_address = ("127.0.0.1", 80)
+    path = f"{urlsplit(address).path}curves?training=x&names=y"
+    assert ask(address, Host="localhost")[0] == 200
+    assert ask(address, path, Host="127.0.0.1", Origin="http://127.0.0.1")[0] == 400, "answered: there is none"
+    assert ask(address, path, Host="127.0.0.1", Origin="http://evil.example")[0] == 403
+    assert ask(address, Host="evil.example")[0] == 403
 
 
 def test_curves_and_policies(watching: Any, folder: Path) -> None:
@@ -109,6 +129,79 @@ def test_a_task_that_a_file_names_is_not_imported(
         with pytest.raises(EvergaitError, match=f"{task} does not live in a page: .*{why}"):
             Answers(tmp_path / "run").policy(str(tmp_path / "run"), phase)
     assert "evil" not in sys.modules
+
+
+def test_what_is_added_to_a_known_training_is_answered(tmp_path: Path, folder: Path) -> None:
+    """A study that grows by a seed, and one that could not be read when it was first seen."""
+    study = tmp_path / "study"
+    shutil.copytree(folder, study)
+    described = read_json(study / "study.json")
+    cell, other = described["cells"]
+    write_json(study / "study.json", {**described, "cells": [cell]})
+    answers = Answers(study)
+    new = other["phases"][1]
+    for change in (lambda: None, lambda: (study / "study.json").write_text("{")):
+        change()
+        answers.refresh()
+        assert answers.curves(str(study), [new]) == {}
+        write_json(study / "study.json", described)
+        assert list(answers.curves(str(study), [new])) == [new]
+        assert answers.policy(str(study), new)["generation"] > 0
+
+
+def test_a_finished_phase_is_looked_at_again_when_its_files_change(tmp_path: Path, folder: Path) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(folder, study)
+    answers = Answers(study)
+    before = dict(answers.everything()["trainings"][0]["phases"])
+    name = next(iter(before))
+    shutil.move(study / "phases" / name, tmp_path / "away")
+    ((_, gone, state),) = answers.changes()
+    assert (gone, state["state"], state["done"]) == (name, "queued", 0.0)
+    shutil.copytree(tmp_path / "away", study / "phases" / name, copy_function=shutil.copyfile)
+    ((_, back, state),) = answers.changes()
+    assert (back, state["state"]) == (name, "done")
+    assert state["version"] != before[name]["version"], "the page asks for its curve again"
+    assert answers.changes() == []
+
+
+def test_a_name_that_is_not_utf8(tmp_path: Path, folder: Path) -> None:
+    study = tmp_path / os.fsdecode(b"b\xff")
+    try:
+        shutil.copytree(folder, study)
+    except OSError:
+        pytest.skip("this file system has no such names")
+    answers = Answers(tmp_path)
+    (training,) = answers.everything()["trainings"]
+    assert training["path"].encode().endswith(b"\\udcff"), "it can be part of an address"
+    name = training["cells"][0]["phases"][0]
+    assert list(answers.curves(training["path"], [name])) == [name]
+    page_of = evergait.watch(study)
+    assert ask(page_of.address)[0] == 200
+    page_of.close()
+
+
+def test_a_pause_is_no_part_of_a_speed(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(folder, study)
+    name = find_trainings(study)[0].cells[0].phases[1]
+    shutil.rmtree(study / "phases" / name)
+    (study / "phases" / name).mkdir()
+    PhaseFolder(study / "phases" / name).write_progress({"generation": 96, "generations": 480, "status": "training"})
+    answers = Answers(study)
+
+    def at(seconds: float, generation: int | None) -> Any:
+        clock = SimpleNamespace(monotonic=lambda: seconds)
+        monkeypatch.setattr("evergait.live.trainings.time", clock)
+        write_json(study / "running.json", {name: {"at": f"{generation} of 480 generations", "seconds_left": 60.0}})
+        with (study / "phases" / name / "lock").open("w") as lock:
+            if generation is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            return answers.everything()["trainings"][0]["phases"][name].get("rate")
+
+    assert [at(0, 100), at(10, 110), at(20, None)] == [None, 1.0, None]
+    assert [at(9_000, 105), at(9_010, 125)] == [None, 2.0], "stopped for hours"
+    assert [at(9_020, 100), at(9_030, 130)] == [None, 3.0], "begun again from an older checkpoint"
 
 
 def test_states_without_touching_anything(tmp_path: Path, folder: Path) -> None:
@@ -217,23 +310,65 @@ def many(path: Path, n_phases: int) -> Path:
     return path
 
 
+def events_of(address: str) -> Iterator[tuple[str, Any]]:
+    """What the page hears."""
+    with closing(http.client.HTTPConnection("127.0.0.1", urlsplit(address).port, timeout=5)) as connection:
+        connection.request("GET", f"{urlsplit(address).path}events")
+        answer = connection.getresponse()
+        assert (answer.status, answer.getheader("Content-Type")) == (200, "text/event-stream")
+        while line := answer.fp.readline():
+            yield line.decode().split()[1], json.loads(answer.fp.readline().removeprefix(b"data: "))
+            answer.fp.readline()
+
+
+def test_a_folder_that_is_away_for_a_moment(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LEAST_SECONDS", "SEARCH_SECONDS"):
+        monkeypatch.setattr(f"evergait.live.server.{name}", 0.05)
+    here, away = tmp_path / "here", tmp_path / "away"
+    shutil.copytree(folder, here / "study")
+    with closing(evergait.watch(here)) as page_of:
+        heard = (data for name, data in events_of(page_of.address) if name == "everything")
+        assert len(next(heard)["trainings"]) == 1
+        here.rename(away)
+        assert next(heard)["trainings"] == []
+        assert next(events_of(page_of.address))[1]["trainings"] == [], "who asks now is not sent away"
+        away.rename(here)
+        assert len(next(heard)["trainings"]) == 1
+        monkeypatch.setattr("evergait.live.trainings.MOST_FOLDERS", 1)
+        name, why = next(events_of(page_of.address))
+        assert (name, "has more than 1 folders in it" in why) == ("refused", True)
+
+
+@pytest.mark.parametrize(("slow", "quiet"), [("refresh", 1000.0), ("changes", 0.1)])
+def test_looks_go_on_however_long_one_takes(
+    slow: str, quiet: float, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search does not put off the next look; nor does a look, for longer than a page is left without a word."""
+    settings = {"LEAST_SECONDS": 0.02, "SEARCH_SECONDS": 0.02, "QUIET_SECONDS": quiet, "SHARE": 0.001}
+    for name, value in settings.items():
+        monkeypatch.setattr(f"evergait.live.server.{name}", value)
+
+    def works(answers: Answers) -> list[Any]:
+        end = time.thread_time() + 0.02
+        while time.thread_time() < end:
+            pass
+        return []
+
+    monkeypatch.setattr(Answers, "changes", lambda answers: [["a path", "a name", {}]])
+    monkeypatch.setattr(Answers, slow, works)
+    with closing(evergait.watch(folder)) as page_of:
+        heard = [name for name, _ in itertools.islice(events_of(page_of.address), 5)]
+    assert heard == ["everything", *["changes"] * 4]
+
+
 def test_500_phases_in_a_second(tmp_path: Path) -> None:
     """Of processor time: other work of this machine is not the page's."""
     folder = many(tmp_path / "many", 500)
-    with_page = evergait.watch(folder)
-    path = urlsplit(with_page.address).path
-    try:
+    with closing(evergait.watch(folder)) as with_page:
         began = time.process_time()
-        split = urlsplit(with_page.address)
-        connection = http.client.HTTPConnection("127.0.0.1", split.port, timeout=20)
-        connection.request("GET", f"{path}events")
-        events = connection.getresponse()
-        assert events.fp.readline() == b"event: everything\n"
-        everything = json.loads(events.fp.readline().removeprefix(b"data: "))
+        name, everything = next(events_of(with_page.address))
         seconds = time.process_time() - began
-        connection.close()
-    finally:
-        with_page.close()
+    assert name == "everything"
     assert len(everything["trainings"][0]["phases"]) == 500
     assert seconds < 1.0, f"{seconds:.2f} s"
 

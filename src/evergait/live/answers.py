@@ -2,6 +2,7 @@
 
 import json
 import math
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,13 +29,15 @@ class Answers:
     """By path."""
     reports: set[str] = field(default_factory=set)
     """Paths of those that have a report."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held while a question has trainings looked for: questions come in many threads."""
 
     def __post_init__(self) -> None:
         self.refresh()
 
     def refresh(self) -> bool:
         """Look for trainings anew; true if there are others than before, or they have grown or have a report now."""
-        found = {str(training.path): training for training in find_trainings(self.folder)}
+        found = {as_text(training.path): training for training in find_trainings(self.folder)}
         known = {path: watch.training for path, watch in self.watches.items()}
         reports = {path for path, training in found.items() if training.report}
         if (found, reports) == (known, self.reports):
@@ -48,7 +51,7 @@ class Answers:
         """Trainings, their cells and the state of all phases."""
         for watch in self.watches.values():
             watch.look()
-        return {"folder": str(self.folder), "trainings": [_overview(watch) for watch in self.watches.values()]}
+        return {"folder": as_text(self.folder), "trainings": [_overview(watch) for watch in self.watches.values()]}
 
     def changes(self) -> list[Any]:
         """[path, name, state] of the phases that have changed."""
@@ -56,16 +59,14 @@ class Answers:
 
     def curves(self, path: str, names: list[str]) -> dict[str, Any]:
         """Mean returns and diagnostics of some phases, by name; a phase without any is left out."""
-        store, found = self.training(path).store, {}
-        known = {name for cell in self.training(path).cells for name in cell.phases}
-        for name in names[:MOST_CURVES]:
-            if name in known and (curve := read_curve(store.folder(name))):
-                found[name] = curve
-        return found
+        names = names[:MOST_CURVES]
+        training = self.training(path, *names)
+        known = training.phases.keys() & set(names)
+        return {name: curve for name in known if (curve := read_curve(training.store.folder(name)))}
 
     def policy(self, path: str, name: str) -> dict[str, Any]:
         """The newest θ of a phase and the robots that it moves, as far as they live in a page."""
-        training = self.training(path)
+        training = self.training(path, name)
         cell = next((cell for cell in training.cells if name in cell.phases), None)
         if cell is None:
             raise EvergaitError(f"there is no phase {name!r}")
@@ -86,13 +87,19 @@ class Answers:
             "generation": state.generation,
         }
 
-    def training(self, path: str) -> Training:
-        """By its path, as `everything` names it."""
-        if path not in self.watches:
-            self.refresh()
-        if path not in self.watches:
-            raise EvergaitError(f"there is no training {path!r}")
-        return self.watches[path].training
+    def training(self, path: str, *names: str) -> Training:
+        """By its path, as `everything` names it; looked for anew if it, or one of these phases of it, is not known."""
+        with self._lock:
+            if path not in self.watches or not self.watches[path].training.phases.keys() >= {*names}:
+                self.refresh()
+            if path not in self.watches:
+                raise EvergaitError(f"there is no training {path!r}")
+            return self.watches[path].training
+
+
+def as_text(path: Path) -> str:
+    """A path that a page can send back: of a name that is not UTF-8, other bytes are written as \\udcff."""
+    return str(path).encode(errors="backslashreplace").decode()
 
 
 def _live(task: Task) -> dict[str, Any]:
@@ -119,7 +126,7 @@ def _overview(watch: Watch) -> dict[str, Any]:
     report = training.report is not None
     return {
         "title": training.title,
-        "path": str(training.path),
+        "path": as_text(training.path),
         "tasks": tasks,
         "cells": cells,
         "phases": watch.phases,

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from evergait.core.errors import EvergaitError
 from evergait.core.files import as_path, read_bytes
-from evergait.live.answers import Answers, to_json
+from evergait.live.answers import Answers, as_text, to_json
 from evergait.live.page import render_watch
 
 HEADERS = {
@@ -28,12 +28,13 @@ HEADERS = {
 }
 STRANGER = {"Content-Security-Policy": "sandbox allow-scripts allow-popups allow-downloads allow-modals"}
 """For a report, which a stranger may have made: its scripts are of no origin, and so cannot ask this server."""
+LOOPBACK = ("127.0.0.1", "localhost")
 LEAST_SECONDS, SHARE = 2.0, 0.005
-"""Between two looks at the files, and the share of one processor that looking may take."""
+"""Between two looks at the files, and the share of one processor that looking, or searching, may take."""
 SEARCH_SECONDS = 5.0
 """Between two searches for trainings that were not there before."""
 QUIET_SECONDS = 15.0
-"""After so long without news the page is told that we are there."""
+"""After so long without news the page is told that we are there; no two looks are further apart."""
 
 
 class Server(ThreadingHTTPServer):
@@ -42,6 +43,8 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, folder: Path, port: int = 0) -> None:
+        if not folder.is_dir():
+            raise EvergaitError(f"folder: {folder} is not a folder")
         self.answers, self.word, self.closing = Answers(folder), secrets.token_urlsafe(24), threading.Event()
         super().__init__(("127.0.0.1", port), Handler)
 
@@ -74,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
         split = urlsplit(self.path)
         start = f"/{self.server.word}/"
         if not self._is_ours() or not secrets.compare_digest(split.path[: len(start)].encode(), start.encode()):
-            return self._send(403, b"This address is not for you.", "text/plain")
+            return self._send(403, self._stranger().encode(), "text/plain")
         page = split.path[len(start) :]
         answer = self.PAGES.get(page)
         if answer is None:
@@ -85,10 +88,21 @@ class Handler(BaseHTTPRequestHandler):
         except (EvergaitError, ValueError, KeyError) as error:
             return self._send(400, to_json({"error": str(error)}))
 
+    def _hosts(self) -> set[str]:
+        """How a browser of this machine names this server; it leaves out the port 80."""
+        port = self.server.server_address[1]
+        return {f"{name}:{port}" for name in LOOPBACK} | {name for name in LOOPBACK if port == 80}
+
+    def _stranger(self) -> str:
+        host, port = self.headers.get("Host", ""), self.server.server_address[1]
+        if host.partition(":")[0] in LOOPBACK and host not in self._hosts():
+            same = f"ssh -L {port}:127.0.0.1:{port}"
+            return f"This page is at port {port}. A tunnel to it must have the same port number at both ends: {same}"
+        return "This address is not for you."
+
     def _is_ours(self) -> bool:
         """Whether the request names this server as its host, and no other page as its origin."""
-        port = self.server.server_address[1]
-        hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+        hosts = self._hosts()
         origin = self.headers.get("Origin")
         other = self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin")
         is_page = self.path == f"/{self.server.word}/"  # following a link to the page itself is fine
@@ -96,7 +110,7 @@ class Handler(BaseHTTPRequestHandler):
         return self.headers.get("Host") in hosts and mine and (is_page or not other)
 
     def _page(self, asked: dict[str, str]) -> None:
-        self._send(200, render_watch(str(self.server.answers.folder)).encode(), "text/html; charset=utf-8")
+        self._send(200, render_watch(as_text(self.server.answers.folder)).encode(), "text/html; charset=utf-8")
 
     def _report(self, asked: dict[str, str]) -> None:
         path = self.server.answers.training(asked["training"]).report
@@ -118,22 +132,30 @@ class Handler(BaseHTTPRequestHandler):
 
     def _events(self, asked: dict[str, str]) -> None:
         """Server-sent events: everything first, then what has changed, as long as the page listens."""
-        answers = Answers(self.server.answers.folder)  # what this page knows is its own
         self._head(200, "text/event-stream")
+        try:
+            self._tell()
+        except EvergaitError as error:  # the head has been sent
+            self._event("refused", to_json(str(error)))
+
+    def _tell(self) -> None:
+        answers = Answers(self.server.answers.folder)  # what this page knows is its own
         self._event("everything", to_json(answers.everything()))
-        spoken = searched = time.monotonic()
+        spoken, search = time.monotonic(), time.monotonic() + SEARCH_SECONDS
         while not self.server.closing.is_set():
-            began = time.thread_time()
-            if time.monotonic() - searched > SEARCH_SECONDS:
-                searched = time.monotonic()
-                if answers.refresh():
+            if time.monotonic() > search:
+                began = time.thread_time()
+                is_new = answers.refresh()
+                search = time.monotonic() + max(SEARCH_SECONDS, (time.thread_time() - began) / SHARE)
+                if is_new:
                     self._event("everything", to_json(answers.everything()))
+            began = time.thread_time()
             changes = answers.changes()
-            cost = time.thread_time() - began
+            pause = (time.thread_time() - began) / SHARE
             if changes or time.monotonic() - spoken > QUIET_SECONDS:
                 self._event("changes", to_json(changes))
                 spoken = time.monotonic()
-            self.server.closing.wait(max(LEAST_SECONDS, cost / SHARE))
+            self.server.closing.wait(min(max(LEAST_SECONDS, pause), QUIET_SECONDS))
 
     def _event(self, name: str, data: bytes) -> None:
         self.wfile.write(f"event: {name}\ndata: ".encode() + data + b"\n\n")

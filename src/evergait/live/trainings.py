@@ -3,6 +3,7 @@
 import contextlib
 import os
 import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from evergait.config import read_config
 from evergait.core.data import to_data
 from evergait.core.errors import EvergaitError
 from evergait.core.files import read_json
+from evergait.store.archive import archive_path
 from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.studies.folder import StoredCell, is_study, read_cells
 from evergait.studies.progress import GROWING, RUNNING, phase_standing
@@ -22,6 +24,8 @@ DEPTH = 3
 """How far below a folder trainings are looked for."""
 MOST_FOLDERS = 10_000
 """That are looked into; those of a study's phases do not count."""
+PACES = 30
+"""Steps of progress that a speed is measured over."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,11 @@ class Training:
     store: PhaseStore
 
     @property
+    def phases(self) -> dict[str, None]:
+        """Names of its phases, each once."""
+        return dict.fromkeys(name for cell in self.cells for name in cell.phases)
+
+    @property
     def report(self) -> Path | None:
         """Its page, if there is one."""
         path = self.path / "report.html"
@@ -41,9 +50,7 @@ class Training:
 
 
 def find_trainings(folder: Path) -> list[Training]:
-    """All runs and studies in a folder, or below it."""
-    if not folder.is_dir():
-        raise EvergaitError(f"folder: {folder} is not a folder")
+    """All runs and studies in a folder, or below it; a folder that is not there has none."""
     found: list[Training] = []
     for number, training in enumerate(_find(folder, DEPTH)):
         if number >= MOST_FOLDERS:
@@ -98,29 +105,37 @@ class Watch:
 
     training: Training
     phases: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _paces: dict[str, tuple[float, int]] = field(default_factory=dict)
+    _paces: dict[str, deque[tuple[float, int]]] = field(default_factory=dict)
+    """When a running phase was seen to have come how far."""
 
     def look(self) -> dict[str, dict[str, Any]]:
         """Name → state of the phases that have changed since the last look."""
         changed: dict[str, dict[str, Any]] = {}
         failures, running = (_optional(self.training.path / name) for name in (FAILURES, RUNNING))
-        for name in dict.fromkeys(name for cell in self.training.cells for name in cell.phases):
+        root = self.training.store.root
+        packed = _version(archive_path(root))
+        for name in self.training.phases:
             before = self.phases.get(name)
-            if before and before["state"] == "done":
+            if before and before["state"] == "done" and before["version"] == _finished(root / name, packed):
                 continue
             try:
-                now = self._state(self.training.store.folder(name), failures, running)
+                now = self._state(self.training.store.folder(name), failures, running, packed)
             except (EvergaitError, OSError) as error:
                 now = {"state": "failed", "detail": str(error), "done": 0.0, "version": "0"}
             if now != before:
                 self.phases[name] = changed[name] = now
         return changed
 
-    def _state(self, phase: PhaseFolder, failures: dict[str, Any], running: dict[str, Any]) -> dict[str, Any]:
+    def _state(
+        self, phase: PhaseFolder, failures: dict[str, Any], running: dict[str, Any], packed: str
+    ) -> dict[str, Any]:
+        finished = _finished(phase.path, packed)  # first: one that changes while we look is looked at again
         standing = phase_standing(phase, failures)
+        if standing != "running":
+            self._paces.pop(phase.name, None)  # a pause is no part of its speed
         if standing == "done":
-            return {"state": "done", "detail": "", "done": 1.0, "version": "done"}
-        version = _version(phase.path)
+            return {"state": "done", "detail": "", "done": 1.0, "version": finished}
+        version = _version(*(phase.path / name for name in GROWING))
         done, detail = _share(phase.progress() if (phase.path / "progress.json").exists() else {})
         if standing == "running":
             pace = self._pace(phase.name, running.get(phase.name), done, detail)
@@ -137,18 +152,28 @@ class Watch:
             at, left = int(used), pace["seconds_left"]
         except (TypeError, KeyError, ValueError):
             return {"done": done, "detail": detail}
-        now, (since, before) = time.monotonic(), self._paces.setdefault(name, (time.monotonic(), at))
+        now, seen = time.monotonic(), self._paces.setdefault(name, deque(maxlen=PACES))
+        if seen and at < seen[-1][1]:  # it goes on from an older checkpoint
+            seen.clear()
+        if not seen or at > seen[-1][1]:
+            seen.append((now, at))
+        since, before = seen[0]
         rate = (at - before) / (now - since) if now > since and at > before else None
         found = {"done": min(at / max(int(total), 1), 1.0), "detail": f"{at:,} of {int(total):,} {unit}", "unit": unit}
         return {**found, "rate": rate, "left": left if isinstance(left, int | float) else None}
 
 
-def _version(folder: Path) -> str:
-    """What changes when a phase has something new."""
+def _finished(phase: Path, packed: str) -> str:
+    """The version of a finished phase: another one when it is made anew, packed or unpacked."""
+    return f"done-{packed}-{_version(phase / 'progress.json')}"
+
+
+def _version(*paths: Path) -> str:
+    """What changes when one of these files does."""
     sizes = []
-    for name in GROWING:
+    for path in paths:
         with contextlib.suppress(OSError):
-            found = (folder / name).stat(follow_symlinks=False)
+            found = path.stat(follow_symlinks=False)
             sizes.append(f"{found.st_size}.{found.st_mtime_ns}")
     return "-".join(sizes) or "0"
 
