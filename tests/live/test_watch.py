@@ -2,16 +2,19 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from synthetic import make_config, write_run
 
 import evergait
 from evergait.core.files import read_json, write_json
 from evergait.live.lab import SAMPLE
 from evergait.live.trainings import find_trainings
+from evergait.methods import Multitask
 from evergait.store.pack import unpack
 from evergait.store.phases import PhaseFolder
 from report.test_browser import until
@@ -187,6 +190,76 @@ def test_the_page_links_a_new_report_and_keeps_what_it_shows(
     finally:
         page.close()
         page_of.close()
+
+
+WORDS = """() => {
+  const words = [], write = CanvasRenderingContext2D.prototype.fillText;
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+    if (this.canvas.id === "curves") words.push(text);
+    return write.call(this, text, ...at);
+  };
+  watcher.curves.forEach((curve) => Object.keys(curve.returns).forEach((task) => { curve.returns[task] = [0, 0.31]; }));
+  watcher.draw();
+  return words;
+}"""
+PACE = """() => {
+  const running = (rate, unit) => ({ state: "running", rate, unit, done: 0 });
+  watcher.training.phases = { a: running(1000, "steps"), b: running(2, "generations"), c: running(500, "steps") };
+  watcher.count();
+  return document.querySelector("#summary").textContent;
+}"""
+HIDDEN = """(hidden) => {
+  Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
+  return watcher.source.readyState === EventSource.CLOSED;
+}"""
+
+
+def test_trainings_of_every_kind_come_and_go(tmp_path: Path, browser: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LEAST_SECONDS", "SEARCH_SECONDS"):
+        monkeypatch.setattr(f"evergait.live.server.{name}", 0.1)
+    config = make_config(["InvertedPendulum-v5", "InvertedDoublePendulum-v5"])
+    write_run(tmp_path / "a", config)
+    write_run(tmp_path / "b", replace(config, method=Multitask()))
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "run.json").write_text("{")
+    page_of = evergait.watch(tmp_path)
+    page = browser.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    text = "document.querySelector('{}').textContent"
+    try:
+        page.goto(page_of.address)
+        until(page, "document.querySelectorAll('#trainings button').length === 3 && watcher.curves.size === 2")
+        assert page.locator("#phase-title").inner_text().startswith("InvertedPendulum: naive")
+        page.locator("#trainings button").nth(1).click()
+        assert page.locator("#phase-title").inner_text().startswith("all tasks: multitask")
+        assert page.locator("#cells .chip").all_inner_texts() == ["all tasks"]
+        until(page, "watcher.curves.size === 3")
+        assert page.evaluate(WORDS) == ["learns all tasks", "0.00", "0.31"]
+        assert "1500 steps and 2.0 generations per second" in page.evaluate(PACE)
+        page.locator("#trainings button").nth(2).click()
+        assert "is not valid JSON" in page.locator("#name").inner_text()
+        assert not page.locator("#phase").is_visible(), "it would be another training's"
+        page.locator("#trainings button").nth(0).click()
+        shutil.rmtree(tmp_path / "a" / "phases")
+        until(page, f"{text.format('#summary')} === '2 phases: 2 queued'")
+        until(page, "watcher.curves.size === 1")
+        assert page.evaluate(HIDDEN, True), "nobody sees it"
+        for path in tmp_path.iterdir():
+            shutil.rmtree(path)
+        page.route("**/events", lambda route: route.fulfill(status=400, body="{}"))
+        assert not page.evaluate(HIDDEN, False)
+        until(page, f"{text.format('#link')}.startsWith('not connected')")
+        page.unroute_all()
+        until(page, f"{text.format('#link')} === 'live' && !watcher.training")
+        assert page.locator("#name").inner_text() == "Nothing is being trained here yet"
+        assert page.locator("#summary").inner_text().startswith("Runs and studies show here")
+        assert not page.locator("#curves").is_visible()
+    finally:
+        page.close()
+        page_of.close()
+    assert complaints == []
 
 
 STROKES = """

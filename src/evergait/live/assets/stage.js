@@ -189,7 +189,7 @@ function everyFrame(node, work) {
 // value breaks its line. Marks are { at, text, shaded }: where phases begin. The cursor is a place on the axis.
 const PAD = { left: 54, right: 8, top: 18, bottom: 8 };
 
-function drawLines(canvas, lines, { end = 1, marks = [], digits = 0, zero = true, cursor = null } = {}) {
+function drawLines(canvas, lines, { end = 1, marks = [], digits = null, zero = true, cursor = null } = {}) {
   const c = canvas.getContext("2d"), ratio = Math.min(devicePixelRatio || 1, 2), width = canvas.clientWidth, height = canvas.clientHeight;
   if (!width) return;
   [canvas.width, canvas.height] = [width * ratio, height * ratio];
@@ -214,7 +214,7 @@ function drawLines(canvas, lines, { end = 1, marks = [], digits = 0, zero = true
   });
   c.textAlign = "right";
   c.fillStyle = resolved("--muted");
-  if (values.length) for (const value of [low, high]) c.fillText(format(value, digits), PAD.left - 6, Y(value) + (value === high ? 5 : 0));
+  if (values.length) for (const value of [low, high]) c.fillText(digits === null ? short(value) : format(value, digits), PAD.left - 6, Y(value) + (value === high ? 5 : 0));
   for (const { points, colour, dash = [], wide = false, pale = false } of lines) {
     c.strokeStyle = resolved(colour);
     c.globalAlpha = pale ? 0.75 : 1;

@@ -1,5 +1,7 @@
 // The tree of phases: a row per run, a chip per phase; runs that begin alike share their first chips' state.
 const taskName = (task) => String(task).replace(/-v\d+/, "");
+// What a phase learns: the task of its place in the stream, or the whole stream at once.
+const learntIn = (cell, stage, verb = "") => (cell.phases.length === cell.stream.length ? `${verb}${taskName(cell.stream[stage])}` : cell.phases.length === 1 ? `${verb}all tasks` : `phase ${stage + 1}`);
 
 class Phases {
   constructor(root, choose) {
@@ -10,7 +12,7 @@ class Phases {
     this.chips.clear();
     this.root.replaceChildren(...cells.map((cell) => {
       const chips = cell.phases.map((name, stage) => {
-        const chip = make("button", { type: "button", class: "chip", "aria-pressed": "false" }, cell.phases.length === cell.stream.length ? taskName(cell.stream[stage]) : `phase ${stage + 1}`);
+        const chip = make("button", { type: "button", class: "chip", "aria-pressed": "false" }, learntIn(cell, stage));
         chip.addEventListener("click", () => this.choose(cell, name, stage));
         if (!this.chips.has(name)) this.chips.set(name, []);
         this.chips.get(name).push(chip);
@@ -62,7 +64,7 @@ const styleOf = (condition) => ({ colour: `--task-${condition % 7}`, dash: (dash
 const sampleOf = (condition) => svg("svg", { viewBox: "0 0 36 8", "aria-hidden": "true" }, svg("path", { d: "M0 4H36", stroke: colourOf(condition), "stroke-width": 3, "stroke-dasharray": dashOf(condition) }));
 
 // The page that follows trainings: it hears of changes by server-sent events, and asks for curves and policies it shows.
-const MOST_LINES = 60;
+const MOST_LINES = 60, AGAIN_SECONDS = 3;
 const DIAGNOSTICS = { fitness_mean: "population's mean return", fitness_sd: "its standard deviation", fitness_best: "its best", gradient_norm: "length of the gradient", step_norm: "length of the step", horizon: "episodes cut at" };
 
 class Watcher {
@@ -74,17 +76,29 @@ class Watcher {
     this.gait = new Gaits(engine, () => this.rests);
     $("#words").addEventListener("input", () => this.filter());
     $("#filter").addEventListener("submit", (event) => event.preventDefault());
+    this.opening = ["#name", "#summary"].map((name) => [name, $(name).textContent]);
     onTheme.push(() => this.draw());
     addEventListener("resize", () => this.draw());
+    addEventListener("visibilitychange", () => this.listen());
     this.listen();
   }
 
   get rests() { return this.reader.away && Object.values(this.training?.phases ?? {}).some(({ state }) => state === "running"); }
 
+  // As long as somebody sees the page: for one that is hidden the server looks at no files.
   listen() {
-    const source = new EventSource("events"), link = $("#link");
+    clearTimeout(this.again);
+    this.source?.close();
+    if (document.hidden) return;
+    const source = this.source = new EventSource("events"), link = $("#link");
+    const lost = (words) => {
+      link.textContent = words;
+      source.close();
+      this.again = setTimeout(() => this.listen(), 1000 * AGAIN_SECONDS);
+    };
     source.addEventListener("open", () => { link.textContent = "live"; });
-    source.addEventListener("error", () => { link.textContent = "not connected: this is what was last seen"; });
+    source.addEventListener("error", () => lost("not connected: this is what was last seen"));
+    source.addEventListener("refused", ({ data }) => lost(JSON.parse(data)));
     source.addEventListener("everything", ({ data }) => this.everything(JSON.parse(data)));
     source.addEventListener("changes", ({ data }) => this.changed(JSON.parse(data)));
   }
@@ -100,18 +114,35 @@ class Watcher {
     const busy = (training) => Object.values(training.phases).some(({ state }) => state === "running");
     const before = trainings.find((training) => training.path === this.training?.path);
     if (trainings.length) this.choose(before ?? trainings.find(busy) ?? trainings[0]);
+    else this.empty();
+  }
+
+  // As the page was before there was anything.
+  empty() {
+    this.training = null;
+    this.leave();
+    $$(".known").forEach((node) => { node.hidden = true; });
+    for (const [name, words] of this.opening) $(name).textContent = words;
+  }
+
+  // No phase is shown.
+  leave() {
+    Object.assign(this, { shown: null, chosen: false });
+    $("#phase").hidden = true;
+    this.gait.clear("");
   }
 
   choose(training) {
     const other = this.training?.path !== training.path;
     $$(".known").forEach((node) => { node.hidden = false; });
     this.training = training;
-    if (this.shown?.path === training.path) this.shown.cell = training.cells.find((cell) => nameOf(cell) === nameOf(this.shown.cell)) ?? this.shown.cell;
+    if (this.shown) this.shown.cell = training.cells.find((cell) => nameOf(cell) === nameOf(this.shown.cell)) ?? this.shown.cell;
     $$("#trainings button").forEach((button, i) => button.setAttribute("aria-pressed", String(this.trainings[i] === training)));
     $("#name").textContent = training.title;
     $("#report").hidden = !training.report;
     $("#report").href = `report?training=${encodeURIComponent(training.path)}`;
     if (other) this.hidden.clear();
+    if (other || !Object.hasOwn(training.phases, this.shown?.name)) this.leave();
     this.conditions = [...new Set(training.cells.map((cell) => cell.condition))];
     this.choices();
     if (!training.tasks.includes(this.task)) this.task = training.tasks[0];
@@ -122,7 +153,6 @@ class Watcher {
     }));
     this.filter();
     this.count();
-    if (other) this.chosen = false;
     this.lead();
     this.tell();
   }
@@ -131,7 +161,7 @@ class Watcher {
   lead() {
     const { cells, phases } = this.training, runs = (name) => phases[name]?.state === "running";
     if (this.chosen || (this.shown && runs(this.shown.name))) return;
-    const cell = cells.find((one) => one.phases.some(runs)) ?? (this.shown?.path === this.training.path ? null : cells[cells.length - 1]);
+    const cell = cells.find((one) => one.phases.some(runs)) ?? (this.shown ? null : cells[cells.length - 1]);
     if (!cell) return;
     const stage = Math.max(cell.phases.findIndex(runs), 0);
     this.open(cell, cell.phases[stage], stage);
@@ -183,8 +213,9 @@ class Watcher {
   count() {
     const states = Object.values(this.training.phases), of = (state) => states.filter((one) => one.state === state);
     const parts = ["running", "queued", "done", "stopped", "failed"].map((state) => [of(state).length, state]).filter(([n]) => n).map(([n, state]) => `${n} ${state}`);
-    const rates = of("running").filter((one) => isNumber(one.rate)), rate = rates.reduce((sum, one) => sum + one.rate, 0), left = Math.max(0, ...of("running").map((one) => one.left ?? 0));
-    const pace = rates.length ? ` \u00b7 ${format(rate, rate < 10 ? 1 : 0)} ${rates[0].unit} per second` : "", time = left ? ` \u00b7 ${format(left / 60, 1)} minutes left for what runs` : "";
+    const rates = new Map(), left = Math.max(0, ...of("running").map((one) => one.left ?? 0));
+    for (const { unit, rate } of of("running")) if (isNumber(rate)) rates.set(unit, (rates.get(unit) ?? 0) + rate);
+    const pace = rates.size ? ` \u00b7 ${[...rates].map(([unit, rate]) => `${format(rate, rate < 10 ? 1 : 0)} ${unit}`).join(" and ")} per second` : "", time = left ? ` \u00b7 ${format(left / 60, 1)} minutes left for what runs` : "";
     $("#summary").textContent = `${states.length} phases: ${parts.join(", ")}${pace}${time}`;
     $("#whole").value = states.reduce((sum, one) => sum + one.done, 0) / Math.max(states.length, 1);
   }
@@ -192,21 +223,24 @@ class Watcher {
   // Curves of the phases in sight whose files have changed since they were asked for. What was not answered is forgotten,
   // so that the server's next word, which comes even without news, has it asked for again.
   async ask() {
-    const { training } = this, wanted = [];
+    const { training } = this, wanted = [], before = this.curves.size;
     for (const cell of this.cells.slice(0, MOST_LINES)) {
       for (const name of cell.phases) {
         const version = training.phases[name]?.version ?? "0";
+        if (version === "0") [this.asked, this.curves].forEach((known) => known.delete(name));  // its files are gone
         if (version === "0" || this.asked.get(name) === version) continue;
         this.asked.set(name, version);
         wanted.push([name, version]);
       }
     }
+    if (this.curves.size < before) this.draw();
     for (let i = 0; i < wanted.length; i += 80) {
       const part = wanted.slice(i, i + 80), names = part.map(([name]) => name).join(","), found = await this.get("curves", { training: training.path, names });
       if (!found || found.error) {
         for (const [name, version] of part) if (this.asked.get(name) === version) this.asked.delete(name);
         continue;
       }
+      part.forEach(([name]) => this.curves.delete(name));
       for (const [name, curve] of Object.entries(found)) this.curves.set(name, curve);
       this.draw();
     }
@@ -230,7 +264,7 @@ class Watcher {
       pale: this.shown?.cell !== cell,
       points: cell.phases.flatMap((name, stage) => this.points(this.curves.get(name)?.returns[this.task], name, stage)),
     }));
-    const learns = (at) => new Set(shown.filter((cell) => cell.phases.length > at).map((cell) => (cell.phases.length === cell.stream.length ? `learns ${taskName(cell.stream[at])}` : `phase ${at + 1}`)));
+    const learns = (at) => new Set(shown.filter((cell) => cell.phases.length > at).map((cell) => learntIn(cell, at, "learns ")));
     const marks = Array.from({ length: end }, (_, at) => ({ at, text: learns(at).size === 1 ? [...learns(at)][0] : `phase ${at + 1}` }));
     drawLines($("#curves"), lines, { end, marks });
     const more = this.cells.length > MOST_LINES ? make("span", {}, `the first ${MOST_LINES} of ${this.cells.length} runs`) : "";
@@ -247,7 +281,7 @@ class Watcher {
   }
 
   open(cell, name, stage) {
-    this.shown = { cell, name, stage, path: this.training.path };
+    this.shown = { cell, name, stage };
     this.phases.press(name);
     $("#phase").hidden = false;
     this.tell();
@@ -256,12 +290,12 @@ class Watcher {
   }
 
   tell() {
-    if (!this.shown || this.shown.path !== this.training.path) return;
+    if (!this.shown) return;
     const { cell, name, stage } = this.shown, { state, detail, version } = this.training.phases[name] ?? { state: "queued", detail: "" };
-    $("#phase-title").textContent = `${taskName(cell.stream[stage] ?? "all tasks")}: ${nameOf(cell)}`;
+    $("#phase-title").textContent = `${learntIn(cell, stage)}: ${nameOf(cell)}`;
     $("#detail").textContent = `${state}${detail ? `, ${detail}` : ""} \u00b7 phase ${name}`;
     if (!version || version === "0") this.gait.clear("No checkpoint yet.");
-    else this.gait.follow(() => this.get("policy", { training: this.training.path, name }), `${name} ${state === "done" ? "done" : version.split("-")[1] ?? ""}`, cell.stream[stage]);
+    else this.gait.follow(() => this.get("policy", { training: this.training.path, name }), `${name} ${state === "done" ? version : version.split("-")[1] ?? ""}`, cell.stream[stage]);
   }
 
   diagnose() {
