@@ -15,12 +15,13 @@ from synthetic import make_config, write_foreign_phase
 
 from evergait.cli import main
 from evergait.commands.study import run_study
+from evergait.config import read_config
 from evergait.live.lab import SAMPLE, lab_data
 from evergait.live.page import render_lab
 from evergait.store.phases import PhaseStore
 from evergait.studies.folder import load_results
 from evergait.studies.results import Entry
-from evergait.training.run import Run
+from evergait.training.run import Run, train
 from live.conftest import Call
 from report.test_browser import overhear, until
 
@@ -339,3 +340,64 @@ def test_tab_and_command_line_have_one_theta(conditions: Path, engine: Call, con
     entry = next(entry for entry in results.entries if entry.condition == condition)
     last: Run = entry.run
     assert stage == 0 or last.theta_sha256 == found["hashes"][-1]  # what `evergait show` prints
+
+
+CARELESS = """() => {
+  document.querySelector("#training").requestSubmit();
+  document.querySelector("#next").dispatchEvent(new Event("change"));
+  training.train();
+  return [document.querySelector("#train").disabled, lab.data.runs.length];
+}"""
+DIVERGING = """() => {
+  const { crew } = training, ask = crew.ask.bind(crew), tell = training.tell.bind(training);
+  crew.ask = (request) => ask(request).then((answer) => {
+    if (request.what === "episodes") answer.returns.fill(NaN, 0, request.ask.sigma ? undefined : 1);
+    return answer;
+  });
+  training.tell = (trainer, done, ...rest) => { globalThis.done = done; tell(trainer, done, ...rest); };
+}"""
+
+
+def test_the_page_writes_what_trains_the_same_and_compares_with_that_alone(
+    conditions: Path, tmp_path: Path, opened: Callable[..., Any]
+) -> None:
+    assert main(["lab", str(tmp_path / "lab.html"), "--folder", str(conditions)]) == 0
+    page = opened(lab=tmp_path / "lab.html")
+    number = page.evaluate("lab.data.runs.findIndex((run) => run.condition === 'plain')")
+    commands = page.locator("#by-command")
+
+    def prepare(start: str, task: str, generations: int) -> None:
+        page.locator(".pick-run").first.select_option(value=str(number))
+        page.locator("#from").select_option(value=start)
+        page.locator("#next").select_option(value=task)
+        page.locator("#generations").fill(str(generations))
+
+    def news() -> str:
+        until(page, "!training.busy")
+        return str(page.locator("#news").inner_text())
+
+    prepare("nothing", "Swimmer-v5", 10)
+    assert page.evaluate(CARELESS) == [True, 5], "one training at a time"
+    assert "Generation 10 of 10" in news()
+    assert page.locator("#verdict").inner_text() == "equal, after 10 generations", "others have other settings"
+    prepare("nothing", "Swimmer-v5", 2000)
+    page.locator("#train").click()
+    until(page, "/Generation [1-9]/.test(document.querySelector('#news').textContent)")
+    page.locator("#stop").click()
+    reached = news().split()[1]
+    assert commands.is_visible()
+    (tmp_path / "lab.toml").write_text(page.locator("#toml").text_content())
+    config = read_config(tmp_path / "lab.toml")
+    assert str(config.generations) == reached
+    assert train(config, tmp_path / "run", threads=1).theta_sha256 == page.locator("#here").inner_text()
+    for generations in (GENERATIONS, 2):
+        prepare("0", "InvertedPendulum-v5", generations)
+        page.locator("#train").click()
+        assert f"Generation {generations} of {generations}: return " in news()
+        assert commands.is_visible() == (generations == GENERATIONS), "there, both phases are equally long"
+        page.evaluate(DIVERGING)
+    assert "return undefined" in news()
+    assert page.evaluate("[done.mean, lab.data.runs.at(-1).curves[1].returns['InvertedPendulum-v5']]") == [
+        None,
+        [None] * 3,
+    ]

@@ -98,7 +98,7 @@ class Trainer {
     const steps = outcomes.reduce((sum, { lengths }) => lengths.reduce((a, b) => a + b, sum), 0);
     this.steps += steps;
     const mine = outcomes[0].returns.filter(Number.isFinite);
-    return { generation: this.generation, steps, seconds: (performance.now() - began) / 1000, mean: mine.reduce((a, b) => a + b, 0) / mine.length };
+    return { generation: this.generation, steps, seconds: (performance.now() - began) / 1000, mean: mine.length ? mine.reduce((a, b) => a + b) / mine.length : null };
   }
 
   // Observations that training has seen, in row order: Statistics.add in policy/layout.py.
@@ -125,14 +125,14 @@ class Trainer {
     return this.crew.ask({ what: "distil", theta, lessons, steps: method.steps, rate: method.learning_rate });
   }
 
-  // Mean returns of the unperturbed policy, on the seeds that the command line evaluates.
+  // Mean returns of the unperturbed policy, on the seeds that the command line evaluates; none where one is not finite.
   async evaluate(episodes) {
     const means = new Map(), none = new Uint32Array(episodes);
     await Promise.all(this.policy.tasks.filter((task) => task.trainable).map(async (task) => {
       const seed = this.engine.words(this.plan.seed, 0, PURPOSE.evaluation, task.index, episodes);
       const ask = { sigma: 0, noise: { seed: this.plan.seed, generation: 0, purpose: PURPOSE.evaluation }, pair: none, sign: new Float32Array(episodes), seed, limit: task.limit };
       const { returns } = await this.crew.ask({ what: "episodes", robot: task.name, network: this.network(task), theta: this.theta, ask });
-      means.set(task.name, returns.reduce((a, b) => a + (Number.isFinite(b) ? b : 0), 0) / episodes);
+      means.set(task.name, returns.every(Number.isFinite) ? returns.reduce((a, b) => a + b) / episodes : null);
     }));
     return means;
   }

@@ -8,7 +8,7 @@ const NOTHING = "nothing";
 
 class Training {
   constructor(lab) {
-    Object.assign(this, { lab, crew: null, wanted: false });
+    Object.assign(this, { lab, crew: null, wanted: false, busy: false });
     for (const name of ["#from", "#next", "#method"]) $(name).addEventListener("change", () => this.offer(name));
     $("#training").addEventListener("submit", (event) => { event.preventDefault(); this.train(); });
     $("#stop").addEventListener("click", () => { this.wanted = false; });
@@ -33,11 +33,11 @@ class Training {
     if (changed !== "#next" && changed !== "#method") keep($("#next"), tasks, fresh?.[0]);
     const methods = Object.keys(METHODS).filter((name) => name === "naive" || (learnt.some((name) => name !== $("#next").value) && (name !== "distill" || this.taught())));
     if (changed !== "#method") keep($("#method"), methods.map((name) => [name, name]), methods.includes(base.config.method.name) ? base.config.method.name : "naive");
-    const known = this.known({ seed: run.seed, stage, learning: { name: $("#next").value }, method: METHODS[$("#method").value](run.config, this.taught()), theta: this.start(stage).theta });
+    const known = this.known({ run, stage, learning: { name: $("#next").value }, method: METHODS[$("#method").value](run.config, this.taught()), theta: this.start(stage).theta });
     $("#generations").value = known.map((moment) => moment.generation).filter((generation) => generation <= 120)[0] ?? 24;
     const why = base.cannotTrain || (tasks.length ? "" : "no robot of this page has resets that a page can draw");
     $("#why").textContent = why ? `Not possible for this run: ${why}.` : "";
-    $("#train").disabled = Boolean(why);
+    $("#train").disabled = Boolean(why) || this.busy;
   }
 
   start(stage) { return stage ? this.run.moments.find((moment) => moment.end && moment.stage === stage - 1) : this.run.moments[0]; }
@@ -49,18 +49,18 @@ class Training {
     const start = this.start(stage);
     const learnt = [...new Set(run.stream.slice(0, stage))].filter((name) => name !== learning.name);
     const earlier = learnt.map((name) => run.policy.tasks.find((task) => task.name === name)), method = METHODS[$("#method").value](config, this.taught());
-    return { seed: run.seed, stage, settings: config, learning, earlier, method, theta: start.theta, statistics: start.statistics, memory: this.taught()?.memory };
+    return { run, seed: run.seed, stage, settings: config, learning, earlier, method, theta: start.theta, statistics: start.statistics, memory: this.taught()?.memory };
   }
 
   // A run of its own: what was there up to the start, and what comes now.
-  newRun(plan, generations) {
+  newRun(plan) {
     const { run, lab } = this, { stage, learning, method } = plan, kept = run.moments.filter((moment) => moment.stage < stage || moment.generation === 0);
     const stream = [...run.stream.slice(0, stage), learning.name];
     const made = {
       ...run, stream, moments: kept, curves: [...run.curves.slice(0, stage), { generations: [], times: [], returns: Object.fromEntries(run.policy.tasks.map((task) => [task.name, []])) }],
       memory: run.memory.filter((one) => one.stage < stage), condition: `trained here, ${method.name}`, order: stream.map((name) => name.replace("-v5", "")).join(" > "),
       trainedHere: true, base: run.trainedHere ? run.base : run, config: { ...run.config, method },
-      followed: !run.trainedHere && (stage < 2 || JSON.stringify(run.config.method) === JSON.stringify(method)), generations,
+      followed: !run.trainedHere && (stage < 2 || JSON.stringify(run.config.method) === JSON.stringify(method)),
     };
     lab.data.runs.push(made);
     lab.offer();
@@ -69,11 +69,11 @@ class Training {
   }
 
   async train() {
+    if (this.busy) return;
     const plan = this.plan(), generations = clamp(Math.round(Number($("#generations").value)) || 1, 1, 2000), { lab } = this;
-    const run = this.newRun(plan, generations), curve = run.curves[plan.stage];
+    const run = this.newRun(plan), curve = run.curves[plan.stage];
     this.toggle(true);
-    $("#by-command").hidden = !run.followed || Boolean(plan.stage && run.config.steps);  // a length in steps ends phases elsewhere
-    $("#toml").textContent = toToml(commandConfig(run, plan, generations));
+    $("#by-command").hidden = true;
     lab.task = plan.learning;
     lab.press();
     try {
@@ -85,12 +85,20 @@ class Training {
         await this.note(trainer, run, curve, generations, done, trainer.generation % every === 0 || trainer.generation === generations);
       }
       if (trainer.generation) Object.assign(run.moments[run.moments.length - 1], { end: true, label: `after ${plan.learning.name.replace("-v5", "")}, trained here` });
+      this.command(run, plan, trainer.generation);
       lab.seek(lab.time);
     } catch (error) {
       $("#news").textContent = `Training stopped: ${error.message}`;
     }
     this.toggle(false);
     this.offer();
+  }
+
+  // How the command line trains the same: all its phases are as long as the last one, which may have been stopped.
+  command(run, plan, generations) {
+    const { config } = run;
+    $("#by-command").hidden = !run.followed || !generations || Boolean(plan.stage && (config.steps || config.generations !== generations));
+    $("#toml").textContent = toToml(commandConfig(run, plan, generations));
   }
 
   async note(trainer, run, curve, generations, done, evaluate = true) {
@@ -115,15 +123,15 @@ class Training {
     const { learning } = trainer.plan, mean = means.get(learning.name);
     this.spent = (this.spent ?? 0) + done.seconds;
     $("#progress").value = trainer.generation / generations;
-    const value = mean === undefined ? `population's mean ${format(done.mean, 0)}` : `return ${format(mean, 0)}`;
+    const known = (number) => (isNumber(number) ? format(number, 0) : "undefined"), value = mean === undefined ? `population's mean ${known(done.mean)}` : `return ${known(mean)}`;
     const pace = `${format(done.steps / done.seconds / 1000, 0)} thousand steps/s on ${this.crew.workers.length} workers`;
     $("#news").textContent = `Generation ${trainer.generation} of ${generations}: ${value}, ${pace}, ${format(this.spent, 1)} s.`;
   }
 
-  // What the command line trained from the same beginning, on the same task, with the same method, as far as this file has it.
+  // What the command line trained from the same beginning, on the same task, with the same settings, as far as this file has it.
   known(plan) {
-    const same = (other) => !other.trainedHere && other.seed === plan.seed && other.stream[plan.stage] === plan.learning.name && this.begins(other, plan)
-      && (!plan.stage || methodOf(other.config.method) === methodOf(plan.method));
+    const { run } = plan, settings = settingsOf(run.config), same = (other) => !other.trainedHere && other.policy === run.policy && settingsOf(other.config) === settings
+      && other.stream[plan.stage] === plan.learning.name && this.begins(other, plan) && (!plan.stage || methodOf(other.config.method) === methodOf(plan.method));
     return this.lab.data.runs.filter(same).flatMap((other) => other.moments).filter((moment) => moment.stage === plan.stage && moment.sha256);
   }
 
@@ -146,13 +154,16 @@ class Training {
   }
 
   toggle(on) {
-    this.wanted = on;
+    this.wanted = this.busy = on;
     this.spent = 0;
     $("#train").disabled = on;
     $("#stop").hidden = !on;
     $("#progress").hidden = !on;
   }
 }
+
+// The settings that decide every generation's bits, the seed among them; a stage's own task and method are compared apart.
+function settingsOf({ stream, tasks, method, generations, steps, evaluation, ...rest }) { return JSON.stringify(rest); }
 
 // What decides a method's bits, in one order.
 const methodOf = (method) => JSON.stringify(Object.entries(method.name === "replay" ? { name: "replay", budget: method.budget, weight: method.weight ?? 1 } : method).sort());
