@@ -14,7 +14,7 @@ import evergait as eg
 from evergait.cli import main
 from evergait.engines import engine_name, get_engine
 from evergait.policy import Policy, PolicyConfig
-from evergait.tasks import Task, robot_file, spaces
+from evergait.tasks import Task, parse_task, refusal, robot_file, spaces
 from evergait.training.observer import Observer, Position
 from evergait.training.phases import plan_phases
 
@@ -298,6 +298,7 @@ BAD = [
     ("l.toml", 'model = "idle.xml"', "actuator 'hip motor': its ctrlrange is 0 0, so it would never move; give it"),
     ("j.toml", 'model = "crawler.xml"\nsteps = 0', "j.toml: steps: is 0; it must be at least 1"),
     ("k.toml", 'model = "crawler.xml"\nsteps = 3000000000', "steps: is 3000000000; it must be at most 2,147,483,647"),
+    ("m.toml", 'model = "crawler.xml"\nreset_noise = 1e308', "reset_noise: is 1e+308; it must be from 0 to 1e+06"),
     ("i.toml", 'model = "crawler.xml"\nreward = { function = "x" }', "reward.function: is 'x'; it must be module:name"),
 ]
 
@@ -317,6 +318,19 @@ def test_mistakes_are_told_in_a_sentence(
     assert main(["train", "--out", str(folder / "out"), "--stream", str(folder / name)]) == 2
     assert message in " ".join(capsys.readouterr().err.split())
     assert not (folder / "out").exists()
+
+
+def test_noise_beyond_all_numbers_is_refused_in_a_variant_too(folder: Path) -> None:
+    eg.RobotFile("crawler.xml", reset_noise=1e6).save(folder / "wild.toml")
+    assert "reset_noise is 1e+305; its noise must be finite" in refusal(parse_task("wild.toml@reset_noise=1e305"))
+
+
+def test_a_folder_may_have_an_at_in_its_name(folder: Path) -> None:
+    shutil.copytree(EXAMPLE, folder / "lab@home")
+    for name, gravity in (("lab@home/crawler.toml", 1.0), ("lab@home/crawler.toml@gravity=0.5", 0.5)):
+        task = parse_task(name)
+        assert (task.id, task.variant.gravity, task.name) == ("lab@home/crawler.toml", gravity, name)
+        assert spaces(task).n_actions == 1
 
 
 def test_what_the_planar_engine_cannot_do_goes_to_mujoco(folder: Path) -> None:

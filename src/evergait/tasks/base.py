@@ -95,6 +95,8 @@ class Task:
 
 
 _DEFAULTS = dataclasses.asdict(Variant())
+ENDING = ".toml"
+"""Of the files that describe robots of one's own."""
 
 
 def parse_task(text: str) -> Task:
@@ -109,13 +111,26 @@ def parse_task(text: str) -> Task:
         text.encode()
     except UnicodeEncodeError as error:
         raise EvergaitError(f"task {text!r}: is not UTF-8, in which files are written; rename it") from error
-    identifier, _, spelling = text.strip().partition("@")
+    identifier, spelling = _parts(text.strip())
     if not identifier:
         raise EvergaitError(f"task {text!r}: empty name; write a Gymnasium id such as Hopper-v5")
     variant = Variant()
     for part in filter(None, spelling.split(",")):
         variant = _with_part(text, variant, part.strip())
     return Task(identifier, variant)
+
+
+def _parts(text: str) -> tuple[str, str]:
+    """A task's id and how its variant is spelt. Folders of a robot's file may have an @ in their names, too.
+
+    >>> _parts("lab@home/crawler.toml@moon"), _parts("Hopper-v5@moon")
+    (('lab@home/crawler.toml', 'moon'), ('Hopper-v5', 'moon'))
+    """
+    file, ending, rest = text.rpartition(ENDING)
+    if ending and rest[:1] in ("", "@"):
+        return file + ending, rest[1:]
+    identifier, _, spelling = text.partition("@")
+    return identifier, spelling
 
 
 def _with_part(text: str, variant: Variant, part: str) -> Variant:
@@ -228,4 +243,6 @@ def unsupported(task: Task, env: Any) -> str:
         return f"task {task.name!r}: {task.id} is not a MuJoCo environment, so it cannot vary {', '.join(changed)}"
     if variant.reset_noise != 1.0 and not hasattr(inner, "_reset_noise_scale"):
         return f"task {task.name!r}: {task.id} has no scale of reset noise, so it cannot vary reset_noise"
+    if variant.reset_noise != 1.0 and not math.isfinite(2 * inner._reset_noise_scale * variant.reset_noise):
+        return f"task {task.name!r}: reset_noise is {variant.reset_noise!r}; its noise must be finite"
     return ""

@@ -19,9 +19,8 @@ from pathlib import Path
 from evergait.core.data import from_data, require, to_data, to_toml, within
 from evergait.core.errors import EvergaitError
 from evergait.core.files import LIMIT, read_bytes, read_toml, sha256, write_atomically
-from evergait.tasks.base import Task
+from evergait.tasks.base import ENDING, Task
 
-ENDING = ".toml"
 _MARKUP = re.compile(
     rb"""[^<]*+(?:
         <!--(?P<comment>.*?)-->|<\?.*?\?>|<!\[CDATA\[.*?]]>|<!(?!--|\[CDATA\[)[^>]*>
@@ -35,6 +34,8 @@ _REFERENCE = re.compile(rb"file\w*|\w+dir")
 """Attributes of MJCF that name a file, or a folder of files."""
 LONGEST = 2**31 - 1
 """Steps of an episode: engines count them in 32 bits."""
+MOST_NOISE = 1e6
+"""Of a reset; nothing of a robot is as large, and noise beyond all numbers cannot be drawn."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ class RobotFile:
         within(self.steps, 1, LONGEST, "steps")
         require(1 <= self.frame_skip <= 1000, "frame_skip", self.frame_skip, "from 1 to 1000")
         require(self.hidden >= 0, "hidden", self.hidden, "at least 0")
-        require(self.reset_noise >= 0, "reset_noise", self.reset_noise, "at least 0")
+        right = f"from 0 to {MOST_NOISE:g}"
+        require(0 <= self.reset_noise <= MOST_NOISE, "reset_noise", self.reset_noise, right)
         for name in ("height", "angle", "state"):
             bounds = getattr(self.healthy, name)
             right = "two numbers, the lower one first"
