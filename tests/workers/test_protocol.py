@@ -3,8 +3,12 @@
 On the way every row is handed out once, in shrinking ranges, and again when it is lost.
 """
 
+import importlib
 import shutil
+import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -14,8 +18,11 @@ from hypothesis import strategies as st
 from small import tiny_config, tiny_request
 
 from evergait.core.errors import EvergaitError
+from evergait.core.plugins import plugin_version
 from evergait.core.versions import difference, own_versions
 from evergait.engines import Outcome, get_engine
+from evergait.tasks import Task
+from evergait.tasks.robot_file import Reward, RobotFile
 from evergait.training.run import train
 from evergait.workers import Local, LocalWorkers, Ray, Workers, WorkersChoice
 from evergait.workers.chunks import Chunk, Chunks
@@ -137,6 +144,7 @@ def test_kinds_are_found_by_name() -> None:
         ({"actor_threads": 0}, "workers.actor_threads: is 0; it must be at least 1"),
         ({"retries": -1}, "workers.retries: is -1"),
         ({"poll_seconds": 0.0}, "workers.poll_seconds: is 0.0; it must be above 0"),
+        ({"start_seconds": 1e300}, "workers.start_seconds: is 1e\\+300; it must be above 0, and at most 1e\\+06"),
         ({"address": "ray://host:10001"}, "it must be empty, auto or HOST:PORT"),
     ],
 )
@@ -169,6 +177,65 @@ def test_a_robots_files_must_be_the_same_on_every_machine(tmp_path: Path) -> Non
     assert unpack_request(sent)[0] == "planar"
     robot.unlink()
     with pytest.raises(EvergaitError, match=r"crawler.toml: is missing .*a robot's files must be on every machine"):
+        unpack_request(sent)
+
+
+ENVIRONMENT = """import gymnasium
+class Mine(gymnasium.Env):
+    gain = 1.0
+def still(env, action, speed):
+    return 0.0
+"""
+
+
+@pytest.mark.parametrize("how", ["name", "class", "reward"])
+def test_the_code_of_others_must_be_the_same_on_every_machine(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"envs_by_{how}"
+    for name, text in (("here", ENVIRONMENT), ("there", ENVIRONMENT.replace("1.0", "2.0")), ("nowhere", "")):
+        (tmp_path / name).mkdir()
+        if text:
+            (tmp_path / name / f"{module}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path / "here")
+    monkeypatch.setattr("importlib.metadata.packages_distributions", dict)  # which takes a second
+    request, task = tiny_request(n_rows=2), f"By-{how}-v0"
+    if how == "reward":
+        task = str(tmp_path / "still.toml")
+        shutil.copy(EXAMPLE / "crawler.xml", tmp_path)
+        RobotFile("crawler.xml", reward=Reward(function=f"{module}:still")).save(task)
+    else:
+        place = f"{module}:Mine" if how == "name" else importlib.import_module(module).Mine
+        gymnasium.register(task, place)
+    sent = pack_request("gymnasium", replace(request, task=Task(task)))
+    gymnasium.registry.pop(task, None)
+    for where, words in (("here", ""), ("there", r"is \w{12}"), ("nowhere", "is missing")):
+        plugin_version.cache_clear()  # as in another process
+        sys.modules.pop(module, None)
+        monkeypatch.setattr(sys, "path", [str(tmp_path / where), *(x for x in sys.path if str(tmp_path) not in x)])
+        importlib.invalidate_caches()
+        if not words:
+            assert unpack_request(sent)[1].task.id == task
+            gymnasium.registry.pop(task, None)
+            continue
+        with pytest.raises(
+            EvergaitError, match=rf"its code, the Python module '{module}', {words} on .* must be \w{{12}}"
+        ):
+            unpack_request(sent)
+    plugin_version.cache_clear()
+    sys.modules.pop(module, None)
+
+
+def test_a_class_that_another_machine_cannot_import_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    script: Any = type("Script", (gymnasium.Env,), {"__module__": "__main__"})
+    gymnasium.register("Script-v0", script)
+    monkeypatch.setattr(sys.modules["__main__"], "Script", script, raising=False)
+    sent = pack_request("gymnasium", replace(tiny_request(n_rows=2), task=Task("Script-v0")))
+    monkeypatch.delattr(sys.modules["__main__"], "Script")
+    del gymnasium.registry["Script-v0"]
+    with pytest.raises(
+        EvergaitError, match=r"task 'Script-v0': its class is in the module '__main__', which cannot be"
+    ):
         unpack_request(sent)
 
 

@@ -55,6 +55,11 @@ MOST_SECONDS = 1e6
 """What the kernel can wait for is not much longer."""
 
 
+def check_seconds(name: str, seconds: float) -> None:
+    """Refuse an option of workers that nobody can wait for."""
+    require(0 < seconds <= MOST_SECONDS, f"workers.{name}", seconds, f"above 0, and at most {MOST_SECONDS:g}")
+
+
 @dataclass(frozen=True)
 class WorkersChoice(Family, ABC):
     """A kind of workers and its options. It decides no bits, so it is no part of a run's config."""
@@ -67,8 +72,7 @@ class WorkersChoice(Family, ABC):
     def check(self) -> None:
         """Raise EvergaitError for options that cannot work, before anything is started."""
         for name in ("episode_seconds", "making_seconds"):
-            seconds = getattr(self, name)
-            require(0 < seconds <= MOST_SECONDS, f"workers.{name}", seconds, f"above 0, and at most {MOST_SECONDS:g}")
+            check_seconds(name, getattr(self, name))
 
     @property
     def limits(self) -> Limits:

@@ -6,14 +6,16 @@ A request carries counters and θ, never candidates; an outcome carries a few nu
 import pickle
 import platform
 from collections.abc import Sequence
+from typing import Any
 
 import gymnasium
 import numpy as np
 
 from evergait.core.errors import EvergaitError
-from evergait.core.plugins import import_trusted, plugin_of, trust
+from evergait.core.plugins import count_current_folder, import_trusted, plugin_of, plugin_version, trust
 from evergait.engines import ENGINES, Episodes, Outcome
 from evergait.tasks import Task
+from evergait.tasks.process import code_of, in_words
 from evergait.tasks.robot_file import robot_digest
 
 # Ray's own messages are pickles too: only who holds the cluster's token can send them.
@@ -22,23 +24,67 @@ from evergait.tasks.robot_file import robot_digest
 def pack_request(engine: str, episodes: Episodes) -> bytes:
     """All that the rows of a request share, and the rows."""
     plugin = plugin_of(ENGINES.get(engine))
-    robot = robot_digest(episodes.task)
-    return pickle.dumps((engine, episodes, _environment(episodes), plugin, robot), protocol=5)
+    robot, code = robot_digest(episodes.task), _code(episodes.task)
+    return pickle.dumps((engine, episodes, _environment(episodes), plugin, robot, code), protocol=5)
 
 
 def unpack_request(data: bytes) -> tuple[str, Episodes]:
     """The engine's name and the request; an environment that the sender registered by itself is made known here.
 
-    Of a robot file only the path travels; raises EvergaitError if the file here is not the sender's.
+    Of a robot file only the path travels, and of other people's code only its name; raises EvergaitError if the file
+    or the code here is not the sender's.
     """
-    engine, episodes, environment, plugin, robot = pickle.loads(data)  # noqa: S301
+    engine, episodes, environment, plugin, robot, code = pickle.loads(data)  # noqa: S301
     _check_robot(episodes.task, robot)
+    _check_code(episodes.task, *code)
     if plugin:
         trust(plugin)
         import_trusted([plugin], f"engine {engine}")
     if environment and episodes.task.id not in gymnasium.registry:
-        gymnasium.registry[episodes.task.id] = pickle.loads(environment)  # noqa: S301
+        gymnasium.registry[episodes.task.id] = _loaded(episodes.task, environment, code[0])
     return engine, episodes
+
+
+def _code(task: Task) -> tuple[str, str]:
+    """The module of someone else's environment or reward, and its version; both are empty for Gymnasium's own."""
+    spec = gymnasium.registry.get(task.id)
+    place = spec.entry_point if spec else ""
+    module = code_of(task) or ("" if isinstance(place, str) else str(getattr(place, "__module__", "")))
+    return module, _version(module)
+
+
+def _version(module: str) -> str:
+    """What tells its versions apart; empty if it cannot be found, or is what was started itself."""
+    if module in ("", "__main__"):
+        return ""
+    count_current_folder()
+    try:
+        return plugin_version(module)
+    except Exception:  # finding a module imports the packages that it is in
+        return ""
+
+
+def _check_code(task: Task, module: str, wanted: str) -> None:
+    """Another version would mix two environments in one generation."""
+    found = _version(module)
+    if not wanted or found == wanted:
+        return
+    here = f"is {found}" if found else "is missing"
+    raise EvergaitError(
+        f"task {task.name!r}: its code, the Python module {module!r}, {here} on {platform.node()}; it must be "
+        f"{wanted}, as where the command was started: install the same on every machine"
+    )
+
+
+def _loaded(task: Task, environment: bytes, module: str) -> Any:
+    """How the sender makes the environment; if by a class, its module is imported here."""
+    try:
+        return pickle.loads(environment)  # noqa: S301
+    except Exception as error:  # of someone else's module, too
+        raise EvergaitError(
+            f"task {task.name!r}: its class is in the module {module!r}, which cannot be imported on "
+            f"{platform.node()}: {in_words(error)}; it must be a module that every machine has"
+        ) from error
 
 
 def _check_robot(task: Task, wanted: str) -> None:

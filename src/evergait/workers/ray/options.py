@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from evergait.core.data import require
 from evergait.core.errors import EvergaitError
-from evergait.workers.base import WorkersChoice
+from evergait.workers.base import WorkersChoice, check_seconds
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class RayOptions(WorkersChoice):
             require(getattr(self, name) >= 1, f"workers.{name}", getattr(self, name), "at least 1")
         require(self.retries >= 0, "workers.retries", self.retries, "at least 0")
         for name in ("patience_seconds", "poll_seconds", "start_seconds"):
-            require(getattr(self, name) > 0, f"workers.{name}", getattr(self, name), "above 0")
+            check_seconds(name, getattr(self, name))
         require("://" not in self.address, "workers.address", self.address, "empty, auto or HOST:PORT")
         if importlib.util.find_spec("ray") is None:
             raise EvergaitError("workers: ray is not installed; pip install 'evergait[ray]'")
