@@ -16,8 +16,8 @@ MIN_IMPEDANCE, MAX_IMPEDANCE = 1e-4, 0.9999  # mjMINIMP, mjMAXIMP
 TOLERANCE = 1e-10
 """Radians, or metres, that count as none."""
 STIFFEST = 1e4
-"""Largest impratio / friction² · impedance / (1 − impedance). Up to here a step is right to 1e-9; beyond, the solver
-loses a digit for each factor of ten."""
+"""Largest impratio / friction² · impedance / (1 − impedance). Up to here a step of links that weigh alike is right to
+1e-9; beyond, the solver loses a digit for each factor of ten."""
 
 PLANE, SPHERE, CAPSULE = (int(getattr(mujoco.mjtGeom, f"mjGEOM_{name}")) for name in ("PLANE", "SPHERE", "CAPSULE"))
 

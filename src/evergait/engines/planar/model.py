@@ -18,7 +18,10 @@ from evergait import _native
 from evergait.core.arrays import Float64
 from evergait.core.errors import EvergaitError
 from evergait.engines.planar.contacts import TOLERANCE, Contacts, Row, find_contacts, softness, tilt
-from evergait.engines.planar.subset import MAX_PAIRS, MAX_POINTS, reasons
+from evergait.engines.planar.subset import MAX_PAIRS, MAX_POINTS, check_untouched, reasons
+
+SMALLEST_PIVOT = 1e-12
+"""What must be left of a joint's inertia when the mass matrix at qpos0 is factorised."""
 
 
 def flatten(part: str, row: Row) -> list[float]:
@@ -56,6 +59,8 @@ class PlanarModel:
     """The numbers, in the order of native/planar/description.h."""
     n_dofs: int
     n_actuators: int
+    n_contacts: int
+    """Points and pairs of capsules that may touch."""
 
 
 class Frame:
@@ -109,6 +114,7 @@ def compile_model(model: Any) -> PlanarModel:
     """Describe a compiled mjModel, or raise EvergaitError with the first reason why that cannot be."""
     for reason in reasons(model):
         raise EvergaitError(reason)
+    check_untouched(model)
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     frame = Frame(model, data)
@@ -120,6 +126,7 @@ def compile_model(model: Any) -> PlanarModel:
         if count > limit:
             raise EvergaitError(f"{count} {what} are more than {limit}")
     dofs = _dofs(model, data, frame, contacts)
+    _check_pivots(model, data)
     parent = model.dof_parentid
     dense = not all(_related(parent, *pair) for pair in contacts.pair_dofs)
     option = model.opt
@@ -149,7 +156,25 @@ def compile_model(model: Any) -> PlanarModel:
     description = np.array([number for part, rows in parts.items() for row in rows for number in flatten(part, row)])
     if not np.isfinite(description).all():
         raise EvergaitError("the model has parameters that are not finite")
-    return PlanarModel(description, int(model.nv), int(model.nu))
+    return PlanarModel(description, int(model.nv), int(model.nu), len(contacts.points) + len(contacts.pairs))
+
+
+def _check_pivots(model: Any, data: Any) -> None:
+    """Refuse joints that nothing but rounding tells apart, such as two hinges in one place."""
+    mujoco.mj_comPos(model, data)
+    mujoco.mj_makeM(model, data)
+    inertia = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, inertia)
+    diagonal = np.diag(inertia).copy()
+    for i in reversed(range(model.nv)):  # from the leaves, as the native core does
+        pivot = inertia[i, i]
+        if not pivot > SMALLEST_PIVOT * diagonal[i]:
+            joint = int(model.dof_jntid[i])
+            raise EvergaitError(
+                f"joint {model.joint(joint).name or joint!r}: the mass matrix is singular: {pivot:.2g} is left of its "
+                f"inertia of {diagonal[i]:.2g} beside other joints; it must be more than {SMALLEST_PIVOT:g} of it"
+            )
+        inertia -= np.outer(inertia[:, i], inertia[i]) / pivot
 
 
 def dot(one: Float64, other: Float64) -> float:

@@ -14,6 +14,7 @@ from gymnasium.utils import seeding
 from evergait import _native
 from evergait.core.arrays import Float64, UInt32
 from evergait.core.errors import EvergaitError
+from evergait.engines.planar.contacts import TOLERANCE
 from evergait.engines.planar.model import PlanarModel, compile_model, flatten
 from evergait.tasks import Task, make, spaces
 from evergait.tasks.base import apply_to_environment, unsupported
@@ -33,6 +34,7 @@ TASKS: dict[str, Kind] = {
 """Environments whose observation, reward and ending the native core knows."""
 _N_HIDDEN = {"HalfCheetah-v5": 1, "Hopper-v5": 1, "Swimmer-v5": 2, "Walker2d-v5": 1}
 
+SLIDE, HINGE = int(mujoco.mjtJoint.mjJNT_SLIDE), int(mujoco.mjtJoint.mjJNT_HINGE)
 Range = tuple[float, float]
 _EVERYWHERE: Range = (-np.inf, np.inf)
 _drawing = threading.Lock()
@@ -80,16 +82,19 @@ class Robot:
         different, place = np.unique(seeds, return_inverse=True)  # the two signs of a pair begin alike
         position = np.empty((len(different), self.model.n_dofs))
         velocity = np.empty_like(position)
+        for row, seed in enumerate(different.tolist()):
+            position[row], velocity[row] = self.draw(seeding.np_random(seed)[0])
+        return position[place], velocity[place]
+
+    def draw(self, generator: np.random.Generator) -> tuple[Float64, Float64]:
+        """The same from a generator, which moves on: one position and velocity, by the environment's own reset."""
         drawn: list[Float64] = []
         with _drawing:
             self.env.set_state = lambda qpos, qvel: drawn.extend((qpos, qvel))
             self.env._get_obs = lambda: None
-            for row, seed in enumerate(different.tolist()):
-                drawn.clear()
-                self.env.np_random = seeding.np_random(seed)[0]
-                self.env.reset_model()
-                position[row], velocity[row] = drawn
-        return position[place], velocity[place]
+            self.env.np_random = generator
+            self.env.reset_model()
+        return drawn[0], drawn[1]
 
 
 def compile_robot(task: Task) -> Robot:
@@ -117,21 +122,19 @@ def compile_environment(task: Task, make: Callable[[Task], Any]) -> Robot:
         inner: Any = env.unwrapped
         model = compile_model(inner.model)
     env.close()
-    return Robot(model, _rules(task, inner), spaces(task).n_steps, inner)
+    return Robot(model, _rules(task, inner, model), spaces(task).n_steps, inner)
 
 
-def _rules(task: Task, env: Any) -> Rules:
+def _rules(task: Task, env: Any, model: PlanarModel) -> Rules:
     if is_robot_file(task):
         return _own_rules(task, env)
     kind = TASKS[task.id]
     tip = (0.0, 0.0)
     if kind == "double pendulum":
-        data = mujoco.MjData(env.model)
-        mujoco.mj_kinematics(env.model, data)
-        x, z = data.site_xpos[0][[0, 2]] - data.xanchor[-1][[0, 2]]
-        tip = (float(x), float(z))
+        tip = _tip(env.model, model)
         # Its observation has the force of the cart's limit, which is taken to be zero in the initial state.
-        if env._reset_noise_scale >= env.model.jnt_range[0, 1] - env.model.jnt_margin[0]:
+        (low, high), start = env.model.jnt_range[0], env.init_qpos[0]
+        if env._reset_noise_scale >= min(high - start, start - low) - env.model.jnt_margin[0]:
             raise EvergaitError(f"reset_noise {task.variant.reset_noise:g} would start the cart at its limit")
     return Rules(
         kind=kind,
@@ -148,6 +151,26 @@ def _rules(task: Task, env: Any) -> Rules:
         tip=tip,
         observation_noise=task.variant.observation_noise,
     )
+
+
+def _tip(model: Any, compiled: PlanarModel) -> Range:
+    """(x, z) of the double pendulum's tip from its last anchor, for models that its rules fit."""
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    n, where = model.njnt, "a double pendulum"
+    if n < 3 or model.dof_parentid.tolist() != list(range(-1, n - 1)):
+        raise EvergaitError(f"{where}: its joints must be a chain of at least three")
+    if any(abs(axis[1]) > TOLERANCE for axis in data.xaxis[model.jnt_type == SLIDE]) or any(
+        abs(axis[1]) < 1 - TOLERANCE for axis in data.xaxis[model.jnt_type == HINGE]
+    ):
+        raise EvergaitError(f"{where}: it must move in the plane of x and z")
+    last = int(model.jnt_bodyid[n - 1])
+    if not model.nsite or model.body_weldid[model.site_bodyid[0]] != model.body_weldid[last]:
+        raise EvergaitError(f"{where}: its first site, the tip, must be on the body of the last joint")
+    if compiled.n_contacts:
+        raise EvergaitError(f"{where}: it has geoms that may touch; only the force of its cart's limit is observed")
+    x, z = data.site_xpos[0][[0, 2]] - data.xanchor[-1][[0, 2]]
+    return float(x), float(z)
 
 
 def _own_rules(task: Task, env: Any) -> Rules:

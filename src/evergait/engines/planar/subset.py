@@ -1,5 +1,6 @@
 """What the planar engine can simulate; everything else is refused by name, in one sentence per reason."""
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,6 +8,8 @@ import mujoco
 import numpy as np
 
 from evergait import _native
+from evergait.core.errors import EvergaitError
+from evergait.tasks.quiet import quiet
 
 _DEFAULTS = mujoco.MjOption()
 MAX_DOFS, MAX_POINTS, MAX_PAIRS, MAX_ACTUATORS = _native.PLANAR_LIMITS
@@ -95,3 +98,31 @@ def reasons(model: Any) -> Iterator[str]:
         if int(model.jnt_type[joint]) not in (int(mujoco.mjtJoint.mjJNT_SLIDE), int(mujoco.mjtJoint.mjJNT_HINGE)):
             kind = mujoco.mjtJoint(int(model.jnt_type[joint])).name[6:].lower()
             yield f"{_name(model, 'joint', joint)}: {kind} joints are not supported"
+
+
+_CONSTANTS = ("dof_M0", "body_subtreemass", "body_invweight0", "dof_invweight0")
+"""What MuJoCo computes when it compiles a model, and then takes for granted."""
+
+
+def check_untouched(model: Any) -> None:
+    """Raise EvergaitError for a model that was edited, but not what MuJoCo derives of it and simulates with."""
+    fresh = copy.copy(model)
+    try:
+        with quiet():
+            mujoco.mj_setConst(fresh, mujoco.MjData(fresh))
+    except mujoco.FatalError as error:
+        raise EvergaitError(f"model: MuJoCo does not take it: {error}") from error
+    for field in _CONSTANTS:
+        if not np.allclose(getattr(model, field), getattr(fresh, field), rtol=1e-9, atol=0.0):
+            raise EvergaitError(
+                f"model: {field} does not follow from the rest, which was edited; "
+                "call mujoco.mj_setConst(model, mujoco.MjData(model))"
+            )
+    for field in ("contype", "conaffinity"):
+        of_geoms = np.zeros(model.nbody, int)
+        np.bitwise_or.at(of_geoms, model.geom_bodyid, getattr(model, f"geom_{field}"))
+        if (lacking := np.flatnonzero(of_geoms & ~getattr(model, f"body_{field}"))).size:
+            raise EvergaitError(
+                f"{_name(model, 'body', int(lacking[0]))}: a {field} of its geoms was edited, and MuJoCo does not see "
+                f"it; set body_{field} too, or compile the model anew"
+            )
