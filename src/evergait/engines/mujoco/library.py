@@ -70,6 +70,10 @@ class ContactBatch:
         self.warning: Int32 = _array(lib.mjb_warning(handle), (nsim, int(mujoco.mjtWarning.mjNWARNING), 2), np.int32)
         self.status: Int32 = _array(lib.mjb_status(handle), (nsim,), np.int32)
 
+    def never_delete(self) -> None:
+        """Keep MuJoCo's part for as long as the process lives."""
+        self._finalizer.detach()
+
     def bind(self, name: str) -> Float64:
         """A live (nsim, ...) array over a field of MjData."""
         shape = getattr(self._data, name).shape

@@ -1,5 +1,8 @@
 """Many episodes of one MuJoCo task side by side, each step equal to Gymnasium's to the last bit."""
 
+import ctypes
+import os
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +27,20 @@ def make_environment(task: Task) -> Any:
     return env
 
 
+_with_threads: "weakref.WeakSet[Simulation]" = weakref.WeakSet()
+
+
+def _leave_behind() -> None:
+    """In a fork: a batch waits for its threads when it is deleted, so one without them must never be."""
+    for simulation in _with_threads:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(simulation._batch))
+        if isinstance(simulation._batch, ContactBatch):
+            simulation._batch.never_delete()
+
+
+os.register_at_fork(after_in_child=_leave_behind)
+
+
 class Simulation:
     """Up to `n_slots` episodes at once; the running ones are always the first `n`.
 
@@ -42,6 +59,9 @@ class Simulation:
         self._healthy_reward = self.rules.healthy_reward
         batch_type = ContactBatch if "cfrc_ext" in self.rules.derived else Batch
         self._batch: Any = batch_type(self._env.model, n_slots, n_threads)
+        self._process = os.getpid()
+        if n_threads > 1:
+            _with_threads.add(self)
         self._all = {name: self._batch.bind(name) for name in ("qpos", "qvel", "ctrl", *self.rules.derived)}
         # A state begins with time, qpos, qvel (the order of mjtState's bits).
         self._motion = self._batch.state[:, 1 : 1 + self._env.model.nq + self._env.model.nv]
@@ -92,13 +112,26 @@ class Simulation:
         self._batch.forward(slots)
         self.elapsed[slots] = 0
         self._failed[slots] = False
-        self._position[: self.n] = self.rules.position(self.at)
+        self._position[slots] = self.rules.position(self.at)[slots]
 
     def move(self, sources: Int64, targets: Int64) -> None:
         """Take episodes, as they were last observed, to other slots."""
         # Fields that MuJoCo derives stay behind: they are not read again before the next step computes them.
         for values in (self._batch.state, self._batch.warning, self._observations, self._position, self.elapsed):
             values[targets] = values[sources]
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether this is the copy that a fork has: its threads have stayed behind, and a step would wait for ever."""
+        return self.n_threads > 1 and self._process != os.getpid()
+
+    def again(self) -> "Simulation":
+        """Another one in the same state."""
+        other = Simulation(self.task, self.n_slots, self.n_threads, self.environment)
+        other.keep(self.n)
+        for name, values in other.kept().items():
+            values[:] = self.kept()[name]
+        return other
 
     @property
     def start(self) -> Float64:
