@@ -1,5 +1,6 @@
 """What Gymnasium's VectorEnv promises, and what ours promises beyond it."""
 
+import dataclasses
 from typing import Any
 
 import gymnasium
@@ -231,6 +232,13 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "half a range": ({"healthy_z_range": (1,)}, "healthy_z_range: cannot be simulated"),
     "no weight": ({"ctrl_cost_weight": "a"}, "ctrl_cost_weight: cannot be simulated"),
     "no model": ({"xml_file": "/etc/passwd"}, "does not take these options: XML"),
+    "noise of a kind": ({"reset_noise_scale": np.float32("inf")}, "reset_noise_scale: is inf; it must be finite"),
+    "too much noise": ({"reset_noise_scale": 1e308}, r"reset_noise_scale: is 1e\+308; it must be a finite number"),
+    "less than no noise": ({"reset_noise_scale": -1.0}, "reset_noise_scale: is -1.0; it must be .* at least 0"),
+    "option of reacher": (
+        {"id": "Reacher-v5", "reward_dist_weight": 2.0},
+        "reward_dist_weight: the mujoco engine takes",
+    ),
     "option of ant": ({"id": "Ant-v5", "engine": "mujoco", "healthy_reward": 2.0}, "takes no options"),
 }
 
@@ -321,6 +329,89 @@ def test_a_robot_that_diverges_ends_where_it_was_last_seen() -> None:
     observations, *_, infos = env.step(env.action_space.sample())
     assert np.isfinite(observations).all()
     assert "diverged" not in infos
+
+
+@pytest.mark.parametrize("identifier", ["HalfCheetah-v5", "Walker2d-v5"])
+def test_on_mujoco_a_robot_that_diverges_ends_as_on_planar(identifier: str) -> None:
+    planar, env = (make(f"{identifier}@strength=1e9", 2, engine=engine) for engine in ("planar", "mujoco"))
+    before, _ = env.reset(seed=1)
+    planar.reset(seed=1)
+    actions = np.ones((2, 6), np.float32)
+    for step in range(4):
+        right, (seen, rewards, terminated, truncated, infos) = planar.step(actions), env.step(actions)
+        assert (seen == right[0]).all()
+        assert [x.tolist() for x in (rewards, terminated, truncated)] == [x.tolist() for x in right[1:4]]
+        assert terminated.all() == (step % 2 == 0) == ("diverged" in infos)
+        assert all(np.isfinite(values).all() for values in infos.values())
+        if not step:
+            assert (seen == before).all()
+
+
+def test_a_state_of_another_robot_is_refused_and_changes_nothing() -> None:
+    env, other = make("Walker2d-v5", 2), make("Walker2d-v5", 2, engine="mujoco")
+    env.reset(seed=1), other.reset(seed=2)
+    cheetah = make("HalfCheetah-v5", 2)
+    cheetah.reset(seed=3)
+    state, before = other.get_state(), env.get_state()
+    robots = {**before.robots, "velocity": np.ones((2, 3)), "position": np.ones((2, 9))}
+    lacking = {name: values for name, values in before.robots.items() if name != "elapsed"}
+    for wrong, message in (
+        (cheetah.get_state(), "state: is of HalfCheetah-v5 on the planar engine; it must be of Walker2d-v5 on"),
+        (state, "state: is of Walker2d-v5 on the mujoco engine; it must be of Walker2d-v5 on the planar engine"),
+        (
+            dataclasses.replace(before, robots=robots),
+            r"state: its velocity are float64 \(2, 3\); they must be float64 \(2, 9\)",
+        ),
+        (dataclasses.replace(before, robots=lacking), "elapsed is amiss"),
+        (before.take([0]), r"state: its observations are float64 \(1, 17\); they must be"),
+        (None, "state: is None; it must be what get_state gives"),
+    ):
+        with pytest.raises(EvergaitError, match=message):
+            env.set_state(wrong)  # type: ignore[arg-type]
+        assert all((values == before.robots[name]).all() for name, values in env.robots.live().items())
+    with pytest.raises(EvergaitError, match="it must be of Walker2d-v5 on the mujoco engine"):
+        other.set_state(before)
+    assert all((values == state.robots[name]).all() for name, values in other.robots.live().items())
+
+
+def test_a_reset_of_some_leaves_the_speed_of_others_as_it_is() -> None:
+    env, twin = (make("Ant-v5", 2, autoreset_mode="Disabled") for _ in range(2))
+    play(env, 3)
+    twin.set_state(env.get_state())
+    first = {"reset_mask": np.array([True, False])}
+    actions = env.action_space.sample()
+    env.reset(options=first), twin.reset(options=first)
+    assert env.step(actions)[1].tolist() == twin.step(actions)[1].tolist()
+
+
+def test_what_is_given_wrongly_is_refused_by_its_name() -> None:
+    env: Any = make("Hopper-v5", 2)
+    env.reset(seed=1)
+    for seed in ("ab", [float("nan"), 1], [None, "x"], np.array([[1], [2]]), b"ab", [float("inf"), 1]):
+        with pytest.raises(ValueError, match="seed: is "):
+            env.reset(seed=seed)
+    with pytest.raises(ValueError, match="actions: are not an array of numbers"):
+        env.step([[1.0, 2.0, 3.0], [1.0]])
+    for variant in (None, 5):
+        with pytest.raises(ValueError, match=f"variant: is {variant}; it must be a Variant"):
+            env.set_variant([0], variant)
+    for which in (None, [0.5], [[0], [0, 1]], [[0, 1]]):
+        with pytest.raises(ValueError, match=r"which: .* it must be a mask or indices of 2 environments"):
+            env.set_variant(which, Variant())
+    with pytest.raises(ValueError, match=r"rows: .* it must be a mask or indices of 2 environments"):
+        env.get_state().take([5])
+
+
+def test_a_spec_says_what_was_made() -> None:
+    made = make("Hopper-v5", 2, max_episode_steps=50, ctrl_cost_weight=0.5).spec
+    assert made is not None
+    assert (made.max_episode_steps, made.kwargs["ctrl_cost_weight"]) == (50, 0.5)
+    assert gymnasium.make(made).unwrapped._ctrl_cost_weight == 0.5  # type: ignore[attr-defined]
+    stock = gymnasium.spec("Hopper-v5")
+    assert (stock.max_episode_steps, stock.kwargs) == (1000, {})
+    endless = make("Hopper-v5", 2, max_episode_steps=0).spec
+    assert endless is not None
+    assert endless.max_episode_steps is None
 
 
 # Native draws are NumPy's, number by number.

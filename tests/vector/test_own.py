@@ -134,6 +134,80 @@ def test_what_the_users_functions_are_given_is_theirs() -> None:
     assert len({array.tobytes() for array in kept}) == 3
 
 
+def test_what_one_function_writes_neither_another_nor_the_caller_sees() -> None:
+    def reward(motion: Motion) -> np.ndarray:
+        for array in (motion.qpos_before, motion.qvel_before, motion.qpos, motion.qvel, motion.action):
+            array[:] = 7.0
+        return np.zeros(2)
+
+    seen: list[np.ndarray] = []
+
+    def terminated(motion: Motion) -> np.ndarray:
+        seen.extend((motion.qpos_before, motion.qvel_before, motion.qpos, motion.qvel, motion.action))
+        return fallen(motion)
+
+    env, actions = make_own(PlanarTask(CART, reward, terminated), 2), np.ones((2, 1), np.float32)
+    env.reset(seed=1)
+    env.step(actions)
+    assert actions.tolist() == [[1.0], [1.0]]
+    assert not any((array == 7.0).any() for array in seen)
+    actions[:] = 2.0
+    assert seen[-1].tolist() == [[1.0], [1.0]]
+
+
+def test_what_users_functions_give_is_checked_by_name() -> None:
+    answers: dict[str, list[Any]] = {
+        "is not an array of numbers": [[1, 2], [3]],
+        "must give real numbers": [["a"], ["b"]],
+    }
+    for words, wrong in answers.items():
+        with pytest.raises(EvergaitError, match=f"observe: .*{words}"):
+            make_own(PlanarTask(CART, speed, observe=lambda *_, wrong=wrong: wrong), 2)
+        for name in ("reward", "terminated"):
+            functions: dict[str, Any] = {"reward": speed, name: lambda _, wrong=wrong: wrong}
+            env = make_own(PlanarTask(CART, **functions), 2)
+            env.reset(seed=1)
+            with pytest.raises(EvergaitError, match=f"{name}: .*{words}"):
+                env.step(np.zeros((2, 1)))
+
+
+def test_a_task_of_another_kind_is_refused() -> None:
+    with pytest.raises(EvergaitError, match=r"task: is '<mujoco>.* it must be a PlanarTask"):
+        make_own(CART)  # type: ignore[arg-type]
+    for name, value in (("reward", 5), ("terminated", 5), ("observe", "x"), ("reset", 0)):
+        with pytest.raises(EvergaitError, match=f"{name}: is .* it must be a function"):
+            PlanarTask(**{"model": CART, "reward": speed, name: value})  # type: ignore[arg-type]
+    with pytest.raises(EvergaitError, match=r"model: is .* it must be an mujoco.MjModel, .*\.compile\(\)"):
+        PlanarTask(mujoco.MjSpec.from_string(CART), speed)
+
+
+def test_noise_that_no_number_holds_is_refused() -> None:
+    with pytest.raises(EvergaitError, match=r"reset_noise: is 1e\+308; it must be a finite number of at least 0, and"):
+        PlanarTask(CART, speed, reset_noise=1e308)
+    with pytest.raises(EvergaitError, match="reset_noise, times the variant's: is inf"):
+        make_own(PlanarTask(CART, speed, reset_noise=1e300), variants=Variant(reset_noise=1e10))
+
+
+def test_a_state_belongs_to_its_model() -> None:
+    one, same, other = (make_own(PlanarTask(text, speed), 2) for text in (CART, CART, CART.replace("0.05", "0.06")))
+    one.reset(seed=1)
+    same.set_state(one.get_state())
+    with pytest.raises(EvergaitError, match=r"state: is of a model with digest .* it must be of a model with digest"):
+        other.set_state(one.get_state())
+
+
+def test_a_model_that_was_edited_after_it_was_compiled_is_refused() -> None:
+    model = mujoco.MjModel.from_xml_string(CART)
+    model.body_mass[1] *= 5
+    with pytest.raises(EvergaitError, match=r"model: dof_M0 does not follow .* call mujoco.mj_setConst"):
+        make_own(PlanarTask(model, speed))
+    mujoco.mj_setConst(model, mujoco.MjData(model))
+    make_own(PlanarTask(model, speed))
+    model.geom_contype[1] = 1
+    with pytest.raises(EvergaitError, match="body 2: a contype of its geoms was edited, and MuJoCo does not see it"):
+        make_own(PlanarTask(model, speed))
+
+
 def test_observation_noise_is_refused_and_not_forgotten() -> None:
     words = r"variant: observation_noise is 0.1; it must be 0 for a robot of one's own"
     noisy = Variant(observation_noise=0.1)

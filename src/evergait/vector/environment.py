@@ -17,6 +17,10 @@ from evergait.vector.robots import Columns, Robots, everybody, nobody
 Infos = dict[str, Any]
 
 
+class RefusedError(EvergaitError, ValueError):
+    """A mistake in what was given to an environment; Gymnasium's own raise ValueError."""
+
+
 @dataclass(frozen=True)
 class VectorState:
     """A vector environment at one moment, to come back to."""
@@ -25,17 +29,15 @@ class VectorState:
     observations: Array
     over: Bool
     variants: tuple[Variant, ...]
+    kind: str
+    """Which robot on which engine."""
 
     def take(self, rows: Array | Sequence[int]) -> "VectorState":
         """Some environments of it, in any order and as often as wanted, for an environment of as many."""
-        which = np.asarray(rows)
+        which = _rows(rows, len(self.variants), "rows")
         robots = {name: values[which] for name, values in self.robots.items()}
-        variants = tuple(self.variants[row] for row in np.arange(len(self.variants))[which].tolist())
-        return VectorState(robots, self.observations[which], self.over[which], variants)
-
-
-class RefusedError(EvergaitError, ValueError):
-    """A mistake in what was given to an environment; Gymnasium's own raise ValueError."""
+        variants = tuple(self.variants[row] for row in which)
+        return VectorState(robots, self.observations[which], self.over[which], variants, self.kind)
 
 
 class VectorEnvironment(VectorEnv[Array, Array, Array]):
@@ -52,7 +54,8 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
         copy: bool = True,
         infos: bool = True,
     ) -> None:
-        self.robots, self.num_envs, self.copy, self.infos = robots, robots.n, copy, infos
+        self._robots: Robots | None = robots
+        self.num_envs, self.copy, self.infos = robots.n, copy, infos
         self.autoreset_mode = _mode(autoreset_mode)
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
         self.single_observation_space: gymnasium.spaces.Box = observation_space
@@ -61,6 +64,17 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
         self.action_space = batch_space(action_space, self.num_envs)
         self._over = everybody(self.num_envs)
         self._begun = nobody(self.num_envs)
+
+    @property
+    def robots(self) -> Robots:
+        """What is stepped."""
+        if self._robots is None:
+            raise RefusedError("the environment is closed; make another one")
+        return self._robots
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Let go of the robots and of the threads that step them."""
+        self._robots = None
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -97,7 +111,10 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
         """One step of every environment; those that ended begin anew as the autoreset mode says."""
         robots, begun = self.robots, self._over
         self._require_begun("step")
-        numbers = np.asarray(actions)
+        try:
+            numbers = np.asarray(actions)
+        except (TypeError, ValueError) as error:
+            raise RefusedError(f"actions: are not an array of numbers: {error}") from None
         if numbers.dtype.kind not in "fiub":
             raise RefusedError(f"actions: are {numbers.dtype}; they must be real numbers")
         with np.errstate(over="ignore"):  # what is then infinite is refused by its place
@@ -130,13 +147,9 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
 
     def set_variant(self, which: Array | Sequence[int] | int, variant: Variant | Sequence[Variant]) -> None:
         """Change the bodies of some environments, named by a mask or by indices, in the middle of their episodes."""
-        try:
-            rows = np.atleast_1d(np.arange(self.num_envs)[np.asarray(which)]).tolist()
-        except IndexError as error:
-            raise RefusedError(
-                f"which: {error}; it must be a mask or indices of {self.num_envs} environments"
-            ) from None
-        new: list[Any] = [variant] * len(rows) if isinstance(variant, Variant) else list(variant)
+        rows = _rows(which, self.num_envs, "which")
+        given: Any = [variant] * len(rows) if isinstance(variant, Variant) else variant
+        new = list(given) if isinstance(given, Iterable) else [given]
         if wrong := [one for one in new if not isinstance(one, Variant)]:
             raise RefusedError(f"variant: is {wrong[0]!r}; it must be a Variant, such as Variant(gravity=0.5)")
         if len(new) != len(rows):
@@ -150,16 +163,17 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
         """Everything that decides what comes next, to come back to."""
         self._require_begun("get_state")
         observations = self.robots.observations.copy()
-        return VectorState(self.robots.save(), observations, self._over.copy(), self.variants)
+        robots = {name: values.copy() for name, values in self.robots.live().items()}
+        return VectorState(robots, observations, self._over.copy(), self.variants, self.robots.kind)
 
     def set_state(self, state: VectorState) -> None:
         """Go back to a state of this environment, or of one that was made alike."""
-        if state.observations.shape != self.robots.observations.shape:
-            shape = self.robots.observations.shape
-            raise RefusedError(f"state: its observations are {state.observations.shape}; they must be {shape}")
+        live = self.robots.live()
+        self._check_state(state, live)
         if state.variants != self.variants:
             self.robots.set_variants(state.variants)
-        self.robots.load(state.robots)
+        for name, values in live.items():
+            values[:] = state.robots[name]
         self.robots.observations[:] = state.observations
         self._over, self._begun = state.over.copy(), everybody(self.num_envs)
 
@@ -173,6 +187,24 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
         twin.set_state(self.get_state())
         return twin
 
+    def _check_state(self, state: Any, live: Mapping[str, Array]) -> None:
+        """Refuse a state of something else while nothing has been written."""
+        if not isinstance(state, VectorState):
+            raise RefusedError(f"state: is {state!r}; it must be what get_state gives")
+        if state.kind != self.robots.kind:
+            raise RefusedError(f"state: is of {state.kind}; it must be of {self.robots.kind}")
+        right = {"observations": self.robots.observations, "over": self._over, **live}
+        found = {"observations": state.observations, "over": state.over, **state.robots}
+        if wrong := set(right) ^ set(found):
+            raise RefusedError(f"state: its arrays are {', '.join(sorted(found))}; {sorted(wrong)[0]} is amiss")
+        for name, values in right.items():
+            given = np.asarray(found[name])
+            if given.shape != values.shape or given.dtype.kind != values.dtype.kind:
+                is_, must = (f"{array.dtype} {array.shape}" for array in (given, values))
+                raise RefusedError(f"state: its {name} are {is_}; they must be {must}")
+        if len(state.variants) != self.num_envs:
+            raise RefusedError(f"state: it has {len(state.variants)} variants; it must have {self.num_envs}")
+
     def _require_begun(self, what: str) -> None:
         if not self._begun.all():
             rows = np.flatnonzero(~self._begun)[:5].tolist()
@@ -183,16 +215,13 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
             return [None] * self.num_envs
         if isinstance(seed, int | np.integer):
             seed = [int(seed) + i for i in range(self.num_envs)]
-        if not isinstance(seed, Sequence | np.ndarray):
+        if isinstance(seed, str | bytes) or not isinstance(seed, Sequence | np.ndarray):
             raise RefusedError(
                 f"seed: is {seed!r}; it must be a whole number, None, or one of these for each environment"
             )
         if len(seed) != self.num_envs:
             raise RefusedError(f"seed: there are {len(seed)} for {self.num_envs} environments; give one for each")
-        for one in seed:
-            if one is not None and (one != int(one) or one < 0):
-                raise RefusedError(f"seed: is {one!r}; it must be a whole number of at least 0, or None")
-        return [None if one is None else int(one) for one in seed]
+        return [None if one is None else _seed(one) for one in seed]
 
     def _reset_mask(self, options: dict[str, Any] | None) -> Bool:
         if not isinstance(options, dict | None):
@@ -237,6 +266,28 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
             columns = {name: _only(values, over) for name, values in self.robots.step_infos().items()}
             final |= {"final_info": _masked(columns, over), "_final_info": over.copy()}
         return final
+
+
+def _seed(one: Any) -> int:
+    try:
+        whole = int(one) if one == int(one) else -1
+    except (TypeError, ValueError, OverflowError):
+        whole = -1
+    if whole < 0:
+        raise RefusedError(f"seed: is {one!r}; it must be a whole number of at least 0, or None")
+    return whole
+
+
+def _rows(which: Any, n: int, where: str) -> list[int]:
+    """Indices of environments, from indices or a mask."""
+    try:
+        rows = np.atleast_1d(np.arange(n)[np.asarray(which)])
+    except (IndexError, ValueError) as error:
+        raise RefusedError(f"{where}: {error}; it must be a mask or indices of {n} environments") from None
+    if rows.ndim != 1:
+        raise RefusedError(f"{where}: is {which!r}; it must be a mask or indices of {n} environments")
+    found: list[int] = rows.tolist()
+    return found
 
 
 def _only(values: Array, which: Bool) -> Array:

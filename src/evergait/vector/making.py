@@ -6,6 +6,7 @@ Gymnasium's planar tasks are compiled once per variant, with the environment's o
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import gymnasium
@@ -17,11 +18,11 @@ from evergait.core.data import MOST_ROWS, MOST_THREADS, require, within
 from evergait.core.errors import EvergaitError, nearest
 from evergait.engines import engine_name
 from evergait.engines.mujoco.tasks import RULES
-from evergait.engines.planar.robot import Robot, compile_environment
+from evergait.engines.planar.robot import TASKS, Robot, compile_environment
 from evergait.tasks import Task, Variant, parse_task
 from evergait.vector.environment import VectorEnvironment
 from evergait.vector.mujoco import MujocoRobots
-from evergait.vector.planar import Group, PlanarRobots, Start
+from evergait.vector.planar import Group, PlanarRobots, Start, check_noise
 from evergait.vector.robots import Robots
 
 _FORWARD = {"x_velocity": float, "reward_forward": float, "reward_ctrl": np.float32}
@@ -54,6 +55,7 @@ class TaskSource:
 
     def __init__(self, task: Task, options: Mapping[str, Any]) -> None:
         self.id, self.options = task.id, dict(options)
+        self.kind = f"{task.id} with xml_file {options['xml_file']}" if "xml_file" in options else task.id
         self._robots: dict[Variant, Robot] = {}
         first = self.robot(task.variant)
         self.n_dofs, self.n_actions = first.model.n_dofs, first.model.n_actuators
@@ -76,17 +78,12 @@ class TaskSource:
         env, rules = robot.env, robot.rules
         n_observations = 2 * robot.model.n_dofs - rules.n_hidden
         n_observations += robot.model.n_dofs if rules.kind == "double pendulum" else 0
-        start = env.init_qpos, env.init_qvel, float(env._reset_noise_scale)
+        start = env.init_qpos, env.init_qvel, check_noise(env._reset_noise_scale, "reset_noise_scale")
         return Group(robot.model.description, rules.flat(), *start, n_observations)
 
     def draw(self, variant: Variant, generator: np.random.Generator) -> tuple[Float64, Float64]:
         """Position and velocity at the start of an episode, by the environment's own reset."""
-        env, drawn = self.robot(variant).env, list[Float64]()
-        env.set_state = lambda qpos, qvel: drawn.extend((qpos, qvel))
-        env._get_obs = lambda: None
-        env.np_random = generator
-        env.reset_model()
-        return drawn[0], drawn[1]
+        return self.robot(variant).draw(generator)
 
 
 def make_environment(identifier: str, options: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
@@ -139,8 +136,8 @@ def make(
     if options.pop("render_mode", None) is not None:
         raise EvergaitError("render_mode: a vector environment draws no pictures; gymnasium.make does, one at a time")
     for name, value in options.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise EvergaitError(f"{name}: is {value!r}; it must be finite")
+        if isinstance(value, float | np.floating) and not math.isfinite(value):
+            raise EvergaitError(f"{name}: is {float(value)!r}; it must be finite")
     env = make_environment(task.id, options)
     seen, action = env.observation_space, env.action_space
     own = max_episode_steps is None and env.spec
@@ -158,7 +155,9 @@ def make(
         raise EvergaitError(f"{', '.join(options)}: cannot be simulated: {error}") from error
     made = VectorEnvironment(robots, seen, action, autoreset_mode, copy, infos)
     made.threads = threads
-    made.spec = gymnasium.spec(task.id)
+    made.spec = spec = deepcopy(gymnasium.spec(task.id))
+    spec.max_episode_steps = limit or None
+    spec.kwargs |= options
     return made
 
 
@@ -172,7 +171,8 @@ def _robots(
     dtype: type[Any],
 ) -> Robots:
     same = Task(task.id, variants[0]) if len(set(variants)) == 1 else task
-    chosen = "planar" if engine == "auto" and options else engine_name(engine, same)
+    may_be_planar = engine == "auto" and bool(options) and task.id in TASKS
+    chosen = "planar" if may_be_planar else engine_name(engine, same)
     if chosen == "planar":
         return PlanarRobots(TaskSource(same, options), variants, limit, threads, dtype)
     if chosen != "mujoco":

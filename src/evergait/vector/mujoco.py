@@ -5,7 +5,7 @@ the arithmetic of `gymnasium/envs/mujoco/*_v5.py`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,6 +54,11 @@ class Infos(ABC):
         speed = (place - self.before) / self.rules.dt
         self.before[:] = place
         self.step_columns = {**self.reset_columns(), **self.tell(speed, actions)}
+
+    def hide(self, which: Bool) -> None:
+        """Tell zeros of robots whose step has come to nothing."""
+        for values in self.step_columns.values():
+            values[which] = 0
 
     @abstractmethod
     def tell(self, speed: Float64, actions: Float32) -> dict[str, Array]:
@@ -247,6 +252,7 @@ class MujocoRobots:
         self.rewards = np.zeros(n)
         self.terminated, self.truncated, self.diverged = np.zeros((3, n), bool)
         self.variants = [task.variant] * n
+        self.kind = f"{task.id} on the mujoco engine"
 
     def set_variants(self, variants: Sequence[Variant]) -> None:
         """Refused: a batch of MuJoCo has one model."""
@@ -255,6 +261,7 @@ class MujocoRobots:
 
     def begin(self, which: Bool) -> None:
         """New episodes, from the generators."""
+        self._come_along()
         rows = np.flatnonzero(which).astype(np.int32)
         generators = [self.generators.get(row) for row in rows.tolist()]
         with quiet():
@@ -267,18 +274,34 @@ class MujocoRobots:
 
     def step(self, actions: Float32, which: Bool) -> None:
         """One step of every robot that is named."""
-        bad = np.flatnonzero(which & ~np.isfinite(actions).all(axis=1))
-        if bad.size:
-            raise EvergaitError(f"actions[{bad[0]}]: is {actions[bad[0]].tolist()}; it must be finite numbers")
+        wrong = np.flatnonzero(which & ~np.isfinite(actions).all(axis=1))
+        if wrong.size:
+            raise EvergaitError(f"actions[{wrong[0]}]: is {actions[wrong[0]].tolist()}; it must be finite numbers")
+        self._come_along()
         with quiet(), np.errstate(all="ignore"):
             rewards, terminated = self.simulation.advance(actions, which)
             self._infos.step(actions)
             seen = self.simulation.observe()
-        self.observations[which], self.rewards[which] = seen[which], rewards[which]
-        self.terminated[which] = terminated[which]
+            bad = which & (self.simulation.diverged() | ~np.isfinite(rewards))
+        fine = which & ~bad
+        self.observations[fine], self.rewards[fine] = seen[fine], rewards[fine]
+        self.terminated[fine] = terminated[fine]
         if self.limit:
             self.truncated[which] = (self.simulation.elapsed >= self.limit)[which]
-        self.diverged[which] = self.simulation.diverged()[which]
+        self.diverged[which] = bad[which]
+        if bad.any():  # they stay where they were last seen, and their episodes are over
+            self.rewards[bad], self.terminated[bad] = 0.0, True
+            self._infos.hide(bad)
+
+    def _come_along(self) -> None:
+        """In a fork, which has no threads of the simulation's: go on in one of its own."""
+        if not self.simulation.is_lost:
+            return
+        before, told = self._infos.before, self._infos.step_columns
+        with quiet():
+            self.simulation = self.simulation.again()
+        self._infos = INFOS[self.task.id](self.simulation)
+        self._infos.before[:], self._infos.step_columns = before, told
 
     def step_infos(self) -> Columns:
         """What Gymnasium's environment tells after a step."""
@@ -288,19 +311,12 @@ class MujocoRobots:
         """What it tells after a reset."""
         return self._infos.reset_columns()
 
-    def save(self) -> dict[str, Array]:
-        """Copies of all that decides what comes next."""
-        kept = {name: values.copy() for name, values in self.simulation.kept().items()}
-        return kept | {"generator": self.generators.words.copy(), "before": self._infos.before.copy()}
+    def live(self) -> dict[str, Array]:
+        """The arrays that decide what comes next; what is derived of them is not among them."""
+        self._come_along()
+        return self.simulation.kept() | {"generator": self.generators.words, "before": self._infos.before}
 
     def twin(self) -> "MujocoRobots":
         """As many of the same kind, without their states."""
         dtype = self.observations.dtype.type
         return MujocoRobots(self.task, self.n, self.limit, self.simulation.n_threads, dtype)
-
-    def load(self, saved: Mapping[str, Array]) -> None:
-        """Go back to what was saved."""
-        self.generators.words[:] = saved["generator"]
-        for name, values in self.simulation.kept().items():
-            values[:] = saved[name]
-        self._infos.before[:] = saved["before"]  # not where robots are now: what is derived of a state is not saved

@@ -1,6 +1,5 @@
 """A user's own planar robot: an MJCF model, with observation, reward and ending as NumPy functions on all robots."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from gymnasium.vector import AutoresetMode
 from evergait.core.arrays import Array, Bool, Float32, Float64
 from evergait.core.data import require, within
 from evergait.core.errors import EvergaitError
+from evergait.core.files import sha256
 from evergait.engines.planar.model import compile_model
 from evergait.engines.planar.robot import Rules
 from evergait.tasks import Variant
@@ -21,7 +21,7 @@ from evergait.tasks.base import apply_to_model
 from evergait.tasks.quiet import quiet
 from evergait.vector.environment import VectorEnvironment
 from evergait.vector.making import check, one_for_each
-from evergait.vector.planar import Group, PlanarRobots, Start
+from evergait.vector.planar import Group, PlanarRobots, Start, check_noise
 
 _ANYWHERE = (-np.inf, np.inf)
 _MOST_FRAMES = 1 << 20
@@ -60,9 +60,13 @@ class PlanarTask:
 
     def __post_init__(self) -> None:
         within(self.frame_skip, 1, _MOST_FRAMES, "frame_skip")
-        noise: Any = self.reset_noise
-        right = isinstance(noise, int | float | np.floating) and 0 <= noise < math.inf
-        require(bool(right), "reset_noise", noise, "a finite number of at least 0")
+        check_noise(self.reset_noise, "reset_noise")
+        require(callable(self.reward), "reward", self.reward, "a function of a Motion")
+        for name in ("terminated", "observe", "reset"):
+            function = getattr(self, name)
+            require(function is None or callable(function), name, function, "a function, or None")
+        right = "an mujoco.MjModel, a path of an MJCF file, or its text (an MjSpec has .compile())"
+        require(isinstance(self.model, mujoco.MjModel | str | Path), "model", self.model, right)
 
     def load(self) -> Any:
         """The model, compiled by MuJoCo."""
@@ -87,6 +91,9 @@ class OwnSource:
 
     def __init__(self, task: PlanarTask) -> None:
         self.task, self.model = task, task.load()
+        stored = np.zeros(mujoco.mj_sizeModel(self.model), np.uint8)
+        mujoco.mj_saveModel(self.model, None, stored)
+        self.kind = f"a model with digest {sha256(stored.tobytes())[:12]}"
         self.n_dofs, self.n_actions = int(self.model.nv), int(self.model.nu)
         self.start = "uniform" if task.reset is None else "own"
         self.step_columns, self.reset_columns = {}, {}
@@ -126,7 +133,7 @@ class OwnSource:
             tip=(0.0, 0.0),
             observation_noise=0.0,
         )
-        noise = self.task.reset_noise * variant.reset_noise
+        noise = check_noise(self.task.reset_noise * variant.reset_noise, "reset_noise, times the variant's")
         start = np.array(model.qpos0), np.zeros(self.n_dofs)
         return Group(compiled.description, rules.flat(), *start, noise, 2 * self.n_dofs)
 
@@ -159,10 +166,10 @@ class OwnRobots(PlanarRobots):
 
     def _look(self) -> None:
         observe, now = self.source.task.observe, self._now()
-        seen = np.array(np.concatenate(now, axis=1) if observe is None else observe(*now), self._dtype)
+        seen = np.concatenate(now, axis=1) if observe is None else _numbers("observe", observe(*now))
         if seen.ndim != 2 or len(seen) != self.n:
             raise EvergaitError(f"observe: its shape is {seen.shape}; it must be ({self.n}, n_observations)")
-        self.observations = seen
+        self.observations = np.array(seen, self._dtype)
 
     def _now(self) -> tuple[Float64, Float64]:
         """Positions and velocities, the user's to keep and to write into."""
@@ -177,18 +184,34 @@ class OwnRobots(PlanarRobots):
         """One step of every robot that is named, then the user's functions on all of them."""
         task, before = self.source.task, self._now()
         super().step(actions, which)
-        motion = Motion(*before, *self._now(), actions, self.source.dt)
-        rewards = self._checked("reward", task.reward(motion))
+        one, other = (self._motion(before, actions) for _ in range(2))
+        rewards = self._checked("reward", task.reward(one))
         self.rewards[which] = np.where(self.diverged, 0.0, rewards)[which]
         if task.terminated is not None:
-            self.terminated[which] |= self._checked("terminated", task.terminated(motion)).astype(bool)[which]
+            self.terminated[which] |= self._checked("terminated", task.terminated(other)).astype(bool)[which]
         self._look()
 
+    def _motion(self, before: tuple[Float64, Float64], actions: Float32) -> Motion:
+        """What a function is told, in arrays of its own."""
+        qpos, qvel = before
+        return Motion(qpos.copy(), qvel.copy(), *self._now(), actions.copy(), self.source.dt)
+
     def _checked(self, name: str, values: Array) -> Array:
-        found = np.asarray(values)
+        found = _numbers(name, values)
         if found.shape != (self.n,):
             raise EvergaitError(f"{name}: its shape is {found.shape}; it must be ({self.n},)")
         return found
+
+
+def _numbers(name: str, values: Any) -> Array:
+    """What a user's function has given back, if it is an array of numbers."""
+    try:
+        found = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise EvergaitError(f"{name}: what it gives is not an array of numbers: {error}") from None
+    if found.dtype.kind not in "fiub":
+        raise EvergaitError(f"{name}: gives {found.dtype}; it must give real numbers")
+    return found
 
 
 def make_own(
@@ -202,6 +225,8 @@ def make_own(
     copy: bool = True,
 ) -> VectorEnvironment:
     """Make `num_envs` environments of one's own planar robot; arguments are those of `make`."""
+    right = "a PlanarTask, such as PlanarTask(model, reward)"
+    require(isinstance(task, PlanarTask), "task", task, right)
     wanted = check(num_envs, threads, dtype, task.max_episode_steps)
     source = OwnSource(task)
     robots = OwnRobots(source, one_for_each(variants, num_envs, Variant()), threads, wanted)

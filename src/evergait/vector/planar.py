@@ -1,5 +1,6 @@
 """Robots of the planar engine: all of them stepped in place by one native call, each with a variant of its own."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -9,12 +10,23 @@ from numpy.typing import NDArray
 
 from evergait import _native
 from evergait.core.arrays import Array, Bool, Float32, Float64, Int32, UInt32
+from evergait.core.data import require
 from evergait.core.errors import EvergaitError
 from evergait.core.random import OBSERVATION_NOISE
 from evergait.tasks import Variant
 from evergait.vector.robots import Columns, Generators, UInt64, normal_table
 
 UNLIMITED = 2**31 - 1
+LARGEST_NOISE = sys.float_info.max / 2
+"""Noise is drawn from an interval twice as long, whose length must be a number too."""
+
+
+def check_noise(scale: Any, where: str) -> float:
+    """A scale of reset noise that can be drawn with; raises EvergaitError for another one."""
+    number = float(scale) if isinstance(scale, np.floating) else scale
+    right = isinstance(number, int | float) and 0 <= number <= LARGEST_NOISE
+    require(right, where, number, f"a finite number of at least 0, and at most {LARGEST_NOISE:.3g}")
+    return float(number)
 
 
 @dataclass(frozen=True)
@@ -35,6 +47,8 @@ Start = Literal["uniform", "normal", "own"]
 class Source(Protocol):
     """Where robots come from: a Gymnasium task or a user's own model."""
 
+    kind: str
+    """Which robot it is, whatever its variant."""
     n_dofs: int
     n_actions: int
     ends: bool
@@ -93,6 +107,7 @@ class PlanarRobots:
         self, source: Source, variants: Sequence[Variant], limit: int, n_threads: int, dtype: type[Any]
     ) -> None:
         self.n, self.source, self.n_threads = len(variants), source, n_threads
+        self.kind = f"{source.kind} on the planar engine"
         self.generators = Generators(self.n)
         n, n_observations = self.n, source.group(variants[0]).n_observations
         self.observations: Array = np.zeros((n, n_observations), dtype)
@@ -170,19 +185,14 @@ class PlanarRobots:
     def _columns(self, names: Mapping[str, type[Any]]) -> Columns:
         return {name: self.arrays.infos[_PLACES[name]].astype(dtype) for name, dtype in names.items()}
 
-    def save(self) -> dict[str, Array]:
-        """Copies of all that decides what comes next."""
-        return {name: getattr(self.arrays, name).copy() for name in _STATE}
+    def live(self) -> dict[str, Array]:
+        """The arrays that decide what comes next."""
+        return {name: getattr(self.arrays, name) for name in _STATE}
 
     def twin(self) -> "PlanarRobots":
         """As many of the same kind, without their states."""
         dtype = self.observations.dtype.type
         return type(self)(self.source, self.variants, self.arrays.limit, self.n_threads, dtype)
-
-    def load(self, saved: Mapping[str, Array]) -> None:
-        """Go back to what was saved."""
-        for name in _STATE:
-            getattr(self.arrays, name)[:] = saved[name]
 
 
 _PLACES = {name: i for i, name in enumerate(_native.VECTOR_INFOS)}

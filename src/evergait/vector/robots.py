@@ -94,6 +94,8 @@ class Robots(Protocol):
     diverged: Bool
     """Whose physics left the finite numbers in their last step."""
     variants: list[Variant]
+    kind: str
+    """Which robot on which engine: what a state belongs to."""
 
     def begin(self, which: Bool) -> None:
         """New episodes, from the generators."""
@@ -115,16 +117,12 @@ class Robots(Protocol):
         """Another body for every robot; its state stays."""
         ...
 
-    def save(self) -> dict[str, Array]:
-        """Copies of all that decides what comes next."""
+    def live(self) -> dict[str, Array]:
+        """The arrays that decide what comes next, (n, ...) each: to be copied, or to be written into."""
         ...
 
     def twin(self) -> "Robots":
         """As many of the same kind, without their states."""
-        ...
-
-    def load(self, saved: Mapping[str, Array]) -> None:
-        """Go back to what was saved."""
         ...
 
 
