@@ -202,11 +202,21 @@ evergait.train(config, "out", threads=1)
 """
 TRAIN = ("-m", "evergait", "train", "--stream", "mine:Mine-v0", "--generations", "1", "--pairs", "1", "--out", "out")
 
+PROGRAM = """
+import mine, evergait
+config = evergait.Config(stream=("Mine-v0",), generations=1, pairs=1, method=evergait.Naive())
+evergait.train(config, "out", threads=1)
+"""
+
 
 @pytest.mark.parametrize(
     ("file", "text", "old", "new", "command"),
-    [("mine.py", ENVIRONMENT, "1.0", "-50.0", TRAIN), ("script.py", METHOD, "theta * 1", "theta * 0", ("script.py",))],
-    ids=["environment", "method of a script"],
+    [
+        ("mine.py", ENVIRONMENT, "1.0", "-50.0", TRAIN),
+        ("mine.py", ENVIRONMENT, "1.0", "-50.0", ("-c", PROGRAM)),
+        ("script.py", METHOD, "theta * 1", "theta * 0", ("script.py",)),
+    ],
+    ids=["environment", "environment of a program", "method of a script"],
 )
 def test_code_of_ones_own_that_was_edited_is_not_taken_for_what_was_trained(
     file: str, text: str, old: str, new: str, command: tuple[str, ...], tmp_path: Path

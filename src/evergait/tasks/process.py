@@ -258,10 +258,10 @@ def module_of(task: Task) -> str:
 def code_of(task: Task) -> str:
     """The module with the code of someone else's environment, as far as it is known without importing it."""
     spec = gymnasium.registry.get(task.id)
-    if spec is None or not is_foreign(task):
-        return module_of(task)
-    place = spec.entry_point
-    return place.partition(":")[0] if isinstance(place, str) else str(getattr(place, "__module__", ""))
+    place: Any = spec.entry_point if spec else None
+    if callable(place):  # a class, or what makes one
+        return str(getattr(place, "__module__", ""))
+    return place.partition(":")[0] if place and is_foreign(task) else module_of(task)
 
 
 def trust(task: Task) -> None:

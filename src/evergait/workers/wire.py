@@ -47,9 +47,7 @@ def unpack_request(data: bytes) -> tuple[str, Episodes]:
 
 def _code(task: Task) -> tuple[str, str]:
     """The module of someone else's environment or reward, and its version; both are empty for Gymnasium's own."""
-    spec = gymnasium.registry.get(task.id)
-    place = spec.entry_point if spec else ""
-    module = code_of(task) or ("" if isinstance(place, str) else str(getattr(place, "__module__", "")))
+    module = code_of(task)
     return module, _version(module)
 
 
