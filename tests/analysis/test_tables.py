@@ -171,6 +171,12 @@ def page(study: Results, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     return {"text": path.read_text(), "data": page_data(path.read_text())}
 
 
+def test_runs_that_share_a_phase_count_its_random_policies_once(study: Results) -> None:
+    more = (replace(entry, condition="again") for entry in study.entries if entry.seed == 0)
+    zero = analyse(study, REFERENCES).scale.zero
+    assert analyse(replace(study, entries=(*study.entries, *more)), REFERENCES).scale.zero == zero
+
+
 def drawn_lines(axes: Axes) -> Iterator[np.ndarray]:
     return (np.asarray(line.get_ydata(), float) for line in axes.lines if len(np.asarray(line.get_ydata())) > 2)
 

@@ -3,6 +3,7 @@
 import statistics
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ class FakeRun:
 
     def __init__(self, config: object, ledgers: tuple[Ledger, ...]) -> None:
         self.config, self.ledgers, self.ledger, self.is_done = config, ledgers, ledgers[-1], True
-        self.phases: tuple[object, ...] = ()
+        self.phases = tuple(SimpleNamespace(name=str(id(one))) for one in ledgers)
 
 
 def paper_results() -> Results:
