@@ -6,7 +6,7 @@ no dependencies; a virtual environment of one's own has them (`pip install stabl
 
 python benchmarks/minutes.py --learner ppo --task Hopper-v5 --seed 0 [--minutes 30]
 
-The clock counts processor time of training, so that neighbours on the machine do not matter. Evaluations, ten episodes
+The clock counts processor time of training, so that neighbours on the machine matter less. Evaluations, ten episodes
 without noise at growing intervals, stop it; those of fast, which are part of its training, do not. At the end the
 policy plays fifty fresh episodes. results/minutes.jsonl gets a line for each; `python scripts/rivals.py` draws them.
 """

@@ -100,9 +100,9 @@ def state(name: str, analysis: Analysis | None) -> str:
     older = "; ".join(analysis.results.outdated)
     if older:
         words += f" They were trained with an older version of a part ({older}): training them again gives other bits."
-    own = np.mean([analysis.metrics(entry).interference(0) for entry in analysis.finished("single")])
     words = f"{words} {analysis.scale_words}"
-    return f"{words} As that is the best seed, learning a task alone has an Int of {own:.2f} itself."
+    own = later_alone(analysis)
+    return f"{words} As that is the best seed, learning the later tasks alone has an Int of {own:.2f} itself."
 
 
 def streams(analysis: Analysis) -> list[str]:
@@ -114,6 +114,16 @@ def alone(analysis: Analysis, task: str) -> float:
     """Mean score of the learner after learning one task and nothing else, over seeds."""
     runs = [entry for entry in analysis.finished("single") if entry.run.config.stream == (task,)]
     return float(np.mean([analysis.metrics(entry).final(task) for entry in runs]))
+
+
+def later_alone(analysis: Analysis) -> float:
+    """Int of the learner alone, over the tasks that the streams learn as later ones, as often as they do."""
+    found: dict[str, list[float]] = {}
+    for entry in analysis.finished("single"):
+        found.setdefault(entry.run.config.stream[0], []).append(analysis.metrics(entry).interference(0))
+    orders = {entry.run.config.stream for name in streams(analysis) for entry in analysis.finished(name)}
+    later = [task for order in sorted(orders) for task in dict.fromkeys(order[1:]) if task != order[0]]
+    return float(np.mean([np.mean(found[task]) for task in later]))
 
 
 def as_alone(analysis: Analysis) -> Callable[[Metrics], bool]:
