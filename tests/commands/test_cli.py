@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -127,21 +126,6 @@ def test_table_and_lab_have_phases_that_lie_elsewhere(tmp_path: Path, capsys: py
     assert (tmp_path / "all.csv").read_text().startswith("condition,order,seed")
     printed(capsys, "lab", tmp_path / "lab.html", "--folder", tmp_path / "run", "--store", store)
     assert (tmp_path / "lab.html").stat().st_size > 100_000
-
-
-def test_a_port_in_use_is_named(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        assert main(["watch", str(trained), "--no-open", "--port", str(port)]) == 2
-    assert f"port: {port} on 127.0.0.1: Address already in use" in capsys.readouterr().err
-
-
-def test_a_report_that_fails_leaves_no_folder(trained: Path, tmp_path: Path) -> None:
-    shutil.copytree(trained, tmp_path / "run")
-    ledger = next((tmp_path / "run").rglob("ledger.jsonl"))
-    ledger.write_bytes(ledger.read_bytes()[:-9])
-    assert main(["report", str(tmp_path / "run"), "--output", str(tmp_path / "new" / "page.html")]) == 2
-    assert not (tmp_path / "new").exists()
 
 
 def test_export_is_read_without_evergait(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import evergait
+from evergait.commands.study import run_study
 from evergait.live.lab import SAMPLE
 from evergait.live.page import ENGINE, WORKER, assets, packed_module
 from evergait.report.html import ASSETS
@@ -76,3 +77,38 @@ def watching(folder: Path) -> Iterator[Any]:
     page = evergait.watch(folder)
     yield page
     page.close()
+
+
+GENERATIONS = 20
+STUDY = """
+title = "Small"
+tasks = ["Swimmer-v5", "InvertedPendulum-v5"]
+orders = ["Swimmer-v5 > InvertedPendulum-v5"]
+baselines = false
+[base]
+pairs = 6
+generations = 20
+sigma = 0.1
+horizon = 100
+policy = { input_width = 12, hidden = [10], activation = "tanh", normalise = true, heads = "separate" }
+optimizer = { name = "adam", learning_rate = 0.03, weight_decay = 0.003 }
+evaluation = { every = 10, episodes = 2, random_policies = 2, snapshots = 1 }
+[conditions.naive]
+method = "naive"
+[conditions.replay]
+method = { name = "replay", budget = 4 }
+[conditions.distill]
+method = { name = "distill", steps = 3, batch = 16, collection = { observations = 20, episodes = 2 } }
+[conditions.plain]
+method = { name = "replay", budget = 6 }
+policy = { input_width = 7, hidden = [5, 5], normalise = false, heads = "shared" }
+optimizer = { name = "plain", learning_rate = 0.05 }
+"""
+
+
+@pytest.fixture(scope="session")
+def conditions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The study, trained by what the command line calls."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "study.toml").write_text(STUDY)
+    return run_study(folder / "study.toml", folder / "out", threads=1, artifacts=False).path

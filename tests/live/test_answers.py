@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import shutil
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ import pytest
 from synthetic import make_config, write_run
 
 import evergait
+from evergait.cli import main
 from evergait.core.errors import EvergaitError
 from evergait.core.files import read_json, write_json
 from evergait.live.answers import Answers, read_curve
@@ -181,13 +183,19 @@ def test_a_name_that_is_not_utf8(tmp_path: Path, folder: Path) -> None:
     page_of.close()
 
 
-def test_a_pause_is_no_part_of_a_speed(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def begun(folder: Path, tmp_path: Path) -> tuple[Path, str]:
+    """A study of which one phase is being trained, and that phase's name."""
     study = tmp_path / "study"
     shutil.copytree(folder, study)
     name = find_trainings(study)[0].cells[0].phases[1]
     shutil.rmtree(study / "phases" / name)
     (study / "phases" / name).mkdir()
     PhaseFolder(study / "phases" / name).write_progress({"generation": 96, "generations": 480, "status": "training"})
+    return study, name
+
+
+def test_a_pause_is_no_part_of_a_speed(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, name = begun(folder, tmp_path)
     answers = Answers(study)
 
     def at(seconds: float, generation: int | None) -> Any:
@@ -231,12 +239,7 @@ def test_states_without_touching_anything(tmp_path: Path, folder: Path) -> None:
 
 def test_a_killed_study_is_stopped_for_the_page_as_for_study_status(tmp_path: Path, folder: Path) -> None:
     """A kill leaves running.json behind, and a lock that nobody holds."""
-    study = tmp_path / "study"
-    shutil.copytree(folder, study)
-    name = find_trainings(study)[0].cells[0].phases[1]
-    shutil.rmtree(study / "phases" / name)
-    (study / "phases" / name).mkdir()
-    PhaseFolder(study / "phases" / name).write_progress({"generation": 96, "generations": 480, "status": "training"})
+    study, name = begun(folder, tmp_path)
     write_json(study / "running.json", {name: {"at": "100 of 480 generations", "seconds_left": 60.0}})
 
     def seen() -> tuple[tuple[str, str], tuple[str, str]]:
@@ -384,3 +387,10 @@ def test_a_report_that_comes_or_goes_is_told(tmp_path: Path, folder: Path) -> No
         change()
         assert answers.refresh()
         assert answers.everything()["trainings"][0]["report"] is there
+
+
+def test_a_port_in_use_is_named(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["watch", str(trained), "--no-open", "--port", str(port)]) == 2
+    assert f"port: {port} on 127.0.0.1: Address already in use" in capsys.readouterr().err

@@ -1,4 +1,7 @@
-"""The module that ships has the bits of the native core, in a real Chromium."""
+"""The module that ships has the bits of the native core, in a real Chromium.
+
+What is trained in a tab has the θ of the command line: naive, replay and distill, plain and Adam.
+"""
 
 import base64
 import subprocess
@@ -15,11 +18,14 @@ from evergait.engines.base import Episodes
 from evergait.engines.planar.engine import PlanarEngine
 from evergait.engines.planar.robot import compile_robot
 from evergait.es import shape
+from evergait.live.lab import lab_data
 from evergait.live.robots import encoded, live_robot
 from evergait.live.shelves import describe_policy
 from evergait.policy import Network, Policy, PolicyConfig
+from evergait.studies.folder import load_results
 from evergait.tasks import parse_task
-from live.conftest import Call, caller, write_bare
+from evergait.training.run import Run
+from live.conftest import GENERATIONS, Call, caller, write_bare
 
 TASKS = ("Hopper-v5", "InvertedPendulum-v5", "Swimmer-v5", "Walker2d-v5")
 
@@ -166,3 +172,32 @@ def test_a_module_built_now_has_the_bits_of_the_native_core(browser: Any, tmp_pa
         found = call("episodes", **argument)
         assert same_bits(received(found["returns"], np.float64), PlanarEngine().run(request, 1).returns), name
     page.context.close()
+
+
+@pytest.mark.parametrize(
+    ("condition", "stage"), [("naive", 0), ("naive", 1), ("replay", 1), ("distill", 1), ("plain", 0), ("plain", 1)]
+)
+def test_tab_and_command_line_have_one_theta(conditions: Path, engine: Call, condition: str, stage: int) -> None:
+    results = load_results(conditions)
+    data = lab_data(results)
+    number = next(i for i, run in enumerate(data["runs"]) if run["condition"] == condition)
+    run = data["runs"][number]
+    assert run["cannotTrain"] == ""
+    wanted = {m["generation"]: m for m in run["moments"] if m["stage"] == stage and m["generation"]}
+    argument = {
+        "data": {**data, "module": ""},
+        "number": number,
+        "stage": stage,
+        "learning": run["stream"][stage],
+        "method": run["config"]["method"],
+        "generations": GENERATIONS,
+    }
+    found = engine("train", **argument)
+    assert sorted(wanted) == [10, 20]
+    for generation, moment in wanted.items():
+        assert found["hashes"][generation - 1] == moment["sha256"], generation
+    assert len(set(found["hashes"])) == GENERATIONS
+    assert found["means"] == pytest.approx(wanted[GENERATIONS]["returns"], rel=1e-15)
+    entry = next(entry for entry in results.entries if entry.condition == condition)
+    last: Run = entry.run
+    assert stage == 0 or last.theta_sha256 == found["hashes"][-1]  # what `evergait show` prints

@@ -1,7 +1,4 @@
-"""`evergait lab`: one small file, from disk, that lives; pushed, dragged, trained; by pointer, keys and on a phone.
-
-What is trained in a tab has the θ of the command line: naive, replay and distill, plain and Adam.
-"""
+"""`evergait lab`: one small file, from disk, that lives; pushed, dragged, trained; by pointer, keys and on a phone."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,7 +11,6 @@ import pytest
 from synthetic import make_config, write_foreign_phase
 
 from evergait.cli import main
-from evergait.commands.study import run_study
 from evergait.config import read_config
 from evergait.live.lab import SAMPLE, lab_data
 from evergait.live.page import render_lab
@@ -22,7 +18,7 @@ from evergait.store.phases import PhaseStore
 from evergait.studies.folder import load_results
 from evergait.studies.results import Entry
 from evergait.training.run import Run, train
-from live.conftest import Call
+from live.conftest import GENERATIONS
 from report.test_browser import overhear, until
 
 MOST_BYTES = 1_500_000
@@ -276,70 +272,6 @@ def test_wrong_input_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     assert "ends in .html" in capsys.readouterr().err
     assert main(["lab", str(tmp_path / "lab.html"), "--folder", str(tmp_path)]) == 2
     assert not list(tmp_path.iterdir())
-
-
-GENERATIONS = 20
-STUDY = """
-title = "Small"
-tasks = ["Swimmer-v5", "InvertedPendulum-v5"]
-orders = ["Swimmer-v5 > InvertedPendulum-v5"]
-baselines = false
-[base]
-pairs = 6
-generations = 20
-sigma = 0.1
-horizon = 100
-policy = { input_width = 12, hidden = [10], activation = "tanh", normalise = true, heads = "separate" }
-optimizer = { name = "adam", learning_rate = 0.03, weight_decay = 0.003 }
-evaluation = { every = 10, episodes = 2, random_policies = 2, snapshots = 1 }
-[conditions.naive]
-method = "naive"
-[conditions.replay]
-method = { name = "replay", budget = 4 }
-[conditions.distill]
-method = { name = "distill", steps = 3, batch = 16, collection = { observations = 20, episodes = 2 } }
-[conditions.plain]
-method = { name = "replay", budget = 6 }
-policy = { input_width = 7, hidden = [5, 5], normalise = false, heads = "shared" }
-optimizer = { name = "plain", learning_rate = 0.05 }
-"""
-
-
-@pytest.fixture(scope="session")
-def conditions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The study, trained by what the command line calls."""
-    folder = tmp_path_factory.mktemp("trained")
-    (folder / "study.toml").write_text(STUDY)
-    return run_study(folder / "study.toml", folder / "out", threads=1, artifacts=False).path
-
-
-@pytest.mark.parametrize(
-    ("condition", "stage"), [("naive", 0), ("naive", 1), ("replay", 1), ("distill", 1), ("plain", 0), ("plain", 1)]
-)
-def test_tab_and_command_line_have_one_theta(conditions: Path, engine: Call, condition: str, stage: int) -> None:
-    results = load_results(conditions)
-    data = lab_data(results)
-    number = next(i for i, run in enumerate(data["runs"]) if run["condition"] == condition)
-    run = data["runs"][number]
-    assert run["cannotTrain"] == ""
-    wanted = {m["generation"]: m for m in run["moments"] if m["stage"] == stage and m["generation"]}
-    argument = {
-        "data": {**data, "module": ""},
-        "number": number,
-        "stage": stage,
-        "learning": run["stream"][stage],
-        "method": run["config"]["method"],
-        "generations": GENERATIONS,
-    }
-    found = engine("train", **argument)
-    assert sorted(wanted) == [10, 20]
-    for generation, moment in wanted.items():
-        assert found["hashes"][generation - 1] == moment["sha256"], generation
-    assert len(set(found["hashes"])) == GENERATIONS
-    assert found["means"] == pytest.approx(wanted[GENERATIONS]["returns"], rel=1e-15)
-    entry = next(entry for entry in results.entries if entry.condition == condition)
-    last: Run = entry.run
-    assert stage == 0 or last.theta_sha256 == found["hashes"][-1]  # what `evergait show` prints
 
 
 CARELESS = """() => {

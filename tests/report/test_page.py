@@ -21,6 +21,7 @@ from evergait.analysis import plane
 from evergait.analysis.plane import plane_data
 from evergait.analysis.ranking import percent, standings
 from evergait.analysis.transfer import interference_by_order, panel
+from evergait.cli import main
 from evergait.commands.report import write_report
 from evergait.commands.study import run_study
 from evergait.core.table import number
@@ -331,3 +332,11 @@ def test_the_paper_at_full_size_makes_a_page_below_15_mb(tmp_path: Path, monkeyp
     assert len(data["panels"][0]["x"]) == 3 * 101
     assert data["plane"]["values"]
     assert size + 3_000_000 < LIMIT, "films of robots without a plane may come on top"
+
+
+def test_a_report_that_fails_leaves_no_folder(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained, tmp_path / "run")
+    ledger = next((tmp_path / "run").rglob("ledger.jsonl"))
+    ledger.write_bytes(ledger.read_bytes()[:-9])
+    assert main(["report", str(tmp_path / "run"), "--output", str(tmp_path / "new" / "page.html")]) == 2
+    assert not (tmp_path / "new").exists()

@@ -6,21 +6,17 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils import seeding
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import vector as wrappers
 from small import equal, play
 
-import evergait.vector
 from evergait.core.arrays import Array
 from evergait.core.errors import EvergaitError
 from evergait.engines.mujoco.tasks import RULES
-from evergait.policy.network import Acting
 from evergait.tasks import VARIANTS
 from evergait.vector import Variant, VectorEnvironment, make
 from evergait.vector.mujoco import MujocoRobots
-from evergait.vector.robots import Generators, normal_table
 
 
 @pytest.mark.parametrize("identifier", sorted(RULES))
@@ -91,21 +87,6 @@ def test_wrappers_of_gymnasium_work() -> None:
     env.reset(seed=1)
     told = [env.step(env.action_space.sample())[4] for _ in range(25)]
     assert any("episode" in infos and infos["episode"]["l"].max() <= 20 for infos in told)
-
-
-def test_an_episode_has_the_return_that_the_engine_gives_it() -> None:
-    network = evergait.vector.policy("Walker2d-v5@noisy", (8,))
-    theta = np.random.default_rng(0).normal(0, 0.4, evergait.vector.n_parameters(network)).astype(np.float32)
-    right = evergait.vector.rollout("Walker2d-v5@noisy", network, theta[np.newaxis], [11, 12, 13])
-    env, act = make("Walker2d-v5@noisy", 3), Acting.of(network, theta)
-    observations, _ = env.reset(seed=11)
-    returns, alive = np.zeros(3), np.ones(3, bool)
-    while alive.any():
-        actions = np.array([act(row) for row in observations])
-        observations, rewards, terminated, truncated, _ = env.step(actions)
-        returns += np.where(alive, rewards, 0.0)
-        alive &= ~(terminated | truncated)
-    assert returns.tolist() == right.returns[0].tolist()
 
 
 def test_float32_is_float64_rounded() -> None:
@@ -384,24 +365,6 @@ def test_a_reset_of_some_leaves_the_speed_of_others_as_it_is() -> None:
     assert env.step(actions)[1].tolist() == twin.step(actions)[1].tolist()
 
 
-def test_what_is_given_wrongly_is_refused_by_its_name() -> None:
-    env: Any = make("Hopper-v5", 2)
-    env.reset(seed=1)
-    for seed in ("ab", [float("nan"), 1], [None, "x"], np.array([[1], [2]]), b"ab", [float("inf"), 1]):
-        with pytest.raises(ValueError, match="seed: is "):
-            env.reset(seed=seed)
-    with pytest.raises(ValueError, match="actions: are not an array of numbers"):
-        env.step([[1.0, 2.0, 3.0], [1.0]])
-    for variant in (None, 5):
-        with pytest.raises(ValueError, match=f"variant: is {variant}; it must be a Variant"):
-            env.set_variant([0], variant)
-    for which in (None, [0.5], [[0], [0, 1]], [[0, 1]]):
-        with pytest.raises(ValueError, match=r"which: .* it must be a mask or indices of 2 environments"):
-            env.set_variant(which, Variant())
-    with pytest.raises(ValueError, match=r"rows: .* it must be a mask or indices of 2 environments"):
-        env.get_state().take([5])
-
-
 def test_a_spec_says_what_was_made() -> None:
     made = make("Hopper-v5", 2, max_episode_steps=50, ctrl_cost_weight=0.5).spec
     assert made is not None
@@ -412,50 +375,3 @@ def test_a_spec_says_what_was_made() -> None:
     endless = make("Hopper-v5", 2, max_episode_steps=0).spec
     assert endless is not None
     assert endless.max_episode_steps is None
-
-
-# Native draws are NumPy's, number by number.
-
-
-def test_the_ziggurat_is_numpys() -> None:
-    width, bound = normal_table()
-    words = np.random.PCG64(5).random_raw(200_000)
-    normals = np.random.Generator(np.random.PCG64(5))
-    layer, steps = words & np.uint64(0xFF), words >> np.uint64(9) & np.uint64(2**52 - 1)
-    mine = steps * width[layer] * np.where(words >> np.uint64(8) & np.uint64(1), -1.0, 1.0)
-    taken = steps < bound[layer]
-    first_refused = int(np.argmin(taken))
-    assert 0.98 < taken.mean() < 0.999
-    assert first_refused > 5
-    # Up to the first that only NumPy can draw, each word is one normal; from then on they are out of step.
-    assert (normals.standard_normal(first_refused) == mine[:first_refused]).all()
-    for row in np.flatnonzero(taken)[:3000]:
-        bits = np.random.PCG64(5)
-        bits.advance(int(row))
-        assert np.random.Generator(bits).standard_normal() == mine[row]
-
-
-def test_generators_go_on_where_they_stood() -> None:
-    ours, right = Generators(2), seeding.np_random(9)[0]
-    ours.seed(1, 9)
-    for _ in range(3):
-        generator = ours.get(1)
-        assert generator.uniform(size=4).tolist() == right.uniform(size=4).tolist()
-        ours.put(1, generator)
-    before = ours.words.copy()
-    ours.seed(1, None)
-    assert (ours.words == before).all()
-
-
-def test_thousands_of_resets_draw_what_gymnasium_draws() -> None:
-    for identifier in ("HalfCheetah-v5", "InvertedDoublePendulum-v5", "Hopper-v5"):
-        env = make(identifier, 3)
-        env.reset(seed=4)
-        source = env.robots.source  # type: ignore[attr-defined]
-        generators = [seeding.np_random(4 + i)[0] for i in range(3)]
-        for _ in range(300):
-            for i, generator in enumerate(generators):
-                qpos, qvel = source.draw(env.variants[i], generator)
-                assert env.robots.arrays.position[i].tolist() == qpos.tolist()  # type: ignore[attr-defined]
-                assert env.robots.arrays.velocity[i].tolist() == qvel.tolist()  # type: ignore[attr-defined]
-            env.reset()

@@ -1,4 +1,4 @@
-"""Every step equals that of as many environments of Gymnasium's own: observations, rewards, endings, infos."""
+"""Every step equals that of as many environments of Gymnasium's own: observations, rewards, endings, infos, starts."""
 
 import json
 from collections.abc import Iterator
@@ -10,14 +10,20 @@ import gymnasium
 import mujoco
 import numpy as np
 import pytest
+from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import evergait.vector
 from evergait.core.arrays import Array
+from evergait.core.errors import EvergaitError
 from evergait.engines.mujoco.tasks import RULES
-from evergait.engines.planar.robot import TASKS
+from evergait.engines.planar.robot import TASKS, compile_environment
+from evergait.policy.network import Acting
+from evergait.tasks import Task
 from evergait.tasks.quiet import quiet
+from evergait.vector import make
 from evergait.vector.planar import PlanarRobots
+from evergait.vector.robots import Generators, normal_table
 
 MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
 TINY = 2e-10
@@ -159,3 +165,100 @@ def record(identifier: str, agreements: list[Agreement]) -> None:
         proof[identifier] = {"engine": engine, **counts, "largest": max(one.largest for one in agreements)}
     measured["versions"] = {"gymnasium": gymnasium.__version__, "mujoco": mujoco.__version__}
     MEASURED.write_text(json.dumps(measured, indent=1, sort_keys=True) + "\n")
+
+
+def test_an_episode_has_the_return_that_the_engine_gives_it() -> None:
+    network = evergait.vector.policy("Walker2d-v5@noisy", (8,))
+    theta = np.random.default_rng(0).normal(0, 0.4, evergait.vector.n_parameters(network)).astype(np.float32)
+    right = evergait.vector.rollout("Walker2d-v5@noisy", network, theta[np.newaxis], [11, 12, 13])
+    env, act = make("Walker2d-v5@noisy", 3), Acting.of(network, theta)
+    observations, _ = env.reset(seed=11)
+    returns, alive = np.zeros(3), np.ones(3, bool)
+    while alive.any():
+        actions = np.array([act(row) for row in observations])
+        observations, rewards, terminated, truncated, _ = env.step(actions)
+        returns += np.where(alive, rewards, 0.0)
+        alive &= ~(terminated | truncated)
+    assert returns.tolist() == right.returns[0].tolist()
+
+
+PENDULUM = (Path(gymnasium.__file__).parent / "envs/mujoco/assets/inverted_double_pendulum.xml").read_text()
+CART, TIP = '<geom name="cart"', '<site name="tip" pos="0 0 .6" size="0.01 0.01"/>'
+BUMP = '<geom type="sphere" size=".1" contype="1" conaffinity="1"'
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, ""),
+        ({CART: f"{BUMP}/>{CART}", '<geom name="rail"': f'{BUMP} pos="-.19 0 0"/><geom name="rail"'}, "may touch"),
+        ({CART: f'<site pos="0 0 0"/>{CART}'}, "its first site, the tip, must be on the body of the last joint"),
+        ({TIP: "", '<body name="pole2"': f'{TIP}<body name="pole2"'}, "must be on the body of the last joint"),
+        ({CART: f'<body><joint axis="0 1 0"/><geom size=".1"/></body>{CART}'}, "must be a chain of at least three"),
+        ({'axis="0 1 0"': 'axis="1 0 0"', 'axis="1 0 0" limited': 'axis="0 1 0" limited'}, "in the plane of x and z"),
+    ],
+)
+def test_a_double_pendulum_of_ones_own_fits_the_rules_or_is_refused(
+    changes: dict[str, str], reason: str, tmp_path: Path
+) -> None:
+    text = PENDULUM
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "own.xml").write_text(text)
+
+    def made(task: Task) -> object:
+        return gymnasium.make(task.id, xml_file=str(tmp_path / "own.xml"))
+
+    if not reason:
+        assert compile_environment(Task("InvertedDoublePendulum-v5"), made).rules.tip == (0.0, 0.6)
+        return
+    with pytest.raises(EvergaitError, match=reason):
+        compile_environment(Task("InvertedDoublePendulum-v5"), made)
+
+
+# Native draws are NumPy's, number by number.
+
+
+def test_the_ziggurat_is_numpys() -> None:
+    width, bound = normal_table()
+    words = np.random.PCG64(5).random_raw(200_000)
+    normals = np.random.Generator(np.random.PCG64(5))
+    layer, steps = words & np.uint64(0xFF), words >> np.uint64(9) & np.uint64(2**52 - 1)
+    mine = steps * width[layer] * np.where(words >> np.uint64(8) & np.uint64(1), -1.0, 1.0)
+    taken = steps < bound[layer]
+    first_refused = int(np.argmin(taken))
+    assert 0.98 < taken.mean() < 0.999
+    assert first_refused > 5
+    # Up to the first that only NumPy can draw, each word is one normal; from then on they are out of step.
+    assert (normals.standard_normal(first_refused) == mine[:first_refused]).all()
+    for row in np.flatnonzero(taken)[:3000]:
+        bits = np.random.PCG64(5)
+        bits.advance(int(row))
+        assert np.random.Generator(bits).standard_normal() == mine[row]
+
+
+def test_generators_go_on_where_they_stood() -> None:
+    ours, right = Generators(2), seeding.np_random(9)[0]
+    ours.seed(1, 9)
+    for _ in range(3):
+        generator = ours.get(1)
+        assert generator.uniform(size=4).tolist() == right.uniform(size=4).tolist()
+        ours.put(1, generator)
+    before = ours.words.copy()
+    ours.seed(1, None)
+    assert (ours.words == before).all()
+
+
+def test_thousands_of_resets_draw_what_gymnasium_draws() -> None:
+    for identifier in ("HalfCheetah-v5", "InvertedDoublePendulum-v5", "Hopper-v5"):
+        env = make(identifier, 3)
+        env.reset(seed=4)
+        source = env.robots.source  # type: ignore[attr-defined]
+        generators = [seeding.np_random(4 + i)[0] for i in range(3)]
+        for _ in range(300):
+            for i, generator in enumerate(generators):
+                qpos, qvel = source.draw(env.variants[i], generator)
+                assert env.robots.arrays.position[i].tolist() == qpos.tolist()  # type: ignore[attr-defined]
+                assert env.robots.arrays.velocity[i].tolist() == qvel.tolist()  # type: ignore[attr-defined]
+            env.reset()

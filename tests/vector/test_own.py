@@ -305,3 +305,21 @@ def test_environments_name_arguments_of_another_kind() -> None:
     with pytest.raises(EvergaitError, match="options"):
         make("Hopper-v5").reset(options=3)  # type: ignore[arg-type]
     assert make("Hopper-v5", 1, max_episode_steps=np.int64(2)).num_envs == 1  # type: ignore[arg-type]
+
+
+def test_what_is_given_wrongly_is_refused_by_its_name() -> None:
+    env: Any = make("Hopper-v5", 2)
+    env.reset(seed=1)
+    for seed in ("ab", [float("nan"), 1], [None, "x"], np.array([[1], [2]]), b"ab", [float("inf"), 1]):
+        with pytest.raises(ValueError, match="seed: is "):
+            env.reset(seed=seed)
+    with pytest.raises(ValueError, match="actions: are not an array of numbers"):
+        env.step([[1.0, 2.0, 3.0], [1.0]])
+    for variant in (None, 5):
+        with pytest.raises(ValueError, match=f"variant: is {variant}; it must be a Variant"):
+            env.set_variant([0], variant)
+    for which in (None, [0.5], [[0], [0, 1]], [[0, 1]]):
+        with pytest.raises(ValueError, match=r"which: .* it must be a mask or indices of 2 environments"):
+            env.set_variant(which, Variant())
+    with pytest.raises(ValueError, match=r"rows: .* it must be a mask or indices of 2 environments"):
+        env.get_state().take([5])

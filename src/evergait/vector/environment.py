@@ -111,12 +111,7 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
         """One step of every environment; those that ended begin anew as the autoreset mode says."""
         robots, begun = self.robots, self._over
         self._require_begun("step")
-        try:
-            numbers = np.asarray(actions)
-        except (TypeError, ValueError) as error:
-            raise RefusedError(f"actions: are not an array of numbers: {error}") from None
-        if numbers.dtype.kind not in "fiub":
-            raise RefusedError(f"actions: are {numbers.dtype}; they must be real numbers")
+        numbers = real_numbers(actions, "actions: are", "they must be")
         with np.errstate(over="ignore"):  # what is then infinite is refused by its place
             acting = np.ascontiguousarray(numbers, np.float32)
         if acting.shape != self.action_space.shape:
@@ -266,6 +261,17 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
             columns = {name: _only(values, over) for name, values in self.robots.step_infos().items()}
             final |= {"final_info": _masked(columns, over), "_final_info": over.copy()}
         return final
+
+
+def real_numbers(given: Any, is_: str, right: str) -> Array:
+    """What someone has given, as an array of real numbers; the words say what it is and what it must be."""
+    try:
+        found = np.asarray(given)
+    except (TypeError, ValueError) as error:
+        raise RefusedError(f"{is_} not an array of numbers: {error}") from None
+    if found.dtype.kind not in "fiub":
+        raise RefusedError(f"{is_} {found.dtype}; {right} real numbers")
+    return found
 
 
 def _seed(one: Any) -> int:

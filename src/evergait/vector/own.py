@@ -19,7 +19,7 @@ from evergait.engines.planar.robot import Rules
 from evergait.tasks import Variant
 from evergait.tasks.base import apply_to_model
 from evergait.tasks.quiet import quiet
-from evergait.vector.environment import VectorEnvironment
+from evergait.vector.environment import VectorEnvironment, real_numbers
 from evergait.vector.making import check, one_for_each
 from evergait.vector.planar import Group, PlanarRobots, Start, check_noise
 
@@ -205,13 +205,7 @@ class OwnRobots(PlanarRobots):
 
 def _numbers(name: str, values: Any) -> Array:
     """What a user's function has given back, if it is an array of numbers."""
-    try:
-        found = np.asarray(values)
-    except (TypeError, ValueError) as error:
-        raise EvergaitError(f"{name}: what it gives is not an array of numbers: {error}") from None
-    if found.dtype.kind not in "fiub":
-        raise EvergaitError(f"{name}: gives {found.dtype}; it must give real numbers")
-    return found
+    return real_numbers(values, f"{name}: what it gives is", "it must give")
 
 
 def make_own(
