@@ -66,9 +66,9 @@ def test_what_does_not_fit_is_left_out_in_words() -> None:
     whole, small = lab_data(results), lab_data(results, most_bytes=300_000)
     assert [len(run["memory"]) for run in whole["runs"]] == [1, 2]
     assert [len(run["memory"]) for run in small["runs"]] == [1, 0]
-    assert not any("left out" in words or "not offered" in words for words in whole["messages"])
+    assert not any("Left out" in words or "not offered" in words for words in whole["messages"])
     assert any(words.startswith("Distillation is not offered for 1 of the runs") for words in small["messages"])
-    assert any("policies from the middle of phases are left out" in words for words in small["messages"])
+    assert any(words.startswith("Left out") and "from the middle of phases" in words for words in small["messages"])
     assert sum(map(len, small["thetas"])) < 300_000
 
 
@@ -76,9 +76,9 @@ def test_every_policy_that_is_left_out_is_counted_once() -> None:
     """Three ends of phases and fifteen moments between; there is room for one."""
     small = lab_data(load_results(SAMPLE), most_bytes=50_000)
     assert len(small["thetas"]) == 1
-    assert [words for words in small["messages"] if "left out" in words] == [
-        "2 policies from the end of phases are left out to keep this file small.",
-        "15 policies from the middle of phases are left out to keep this file small.",
+    assert [words for words in small["messages"] if "Left out" in words] == [
+        "Left out to keep this file small: 2 policies from the end of phases.",
+        "Left out to keep this file small: 15 policies from the middle of phases.",
     ]
 
 

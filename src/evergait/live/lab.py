@@ -40,7 +40,8 @@ def lab_data(results: Results, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
         if not robot["trainable"]
     ]
     for where, n in Counter("end" if end else "middle" for end in shelves.left_out.values()).items():
-        messages.append(f"{n} policies from the {where} of phases are left out to keep this file small.")
+        told = "1 policy" if n == 1 else f"{n} policies"
+        messages.append(f"Left out to keep this file small: {told} from the {where} of phases.")
     if shelves.n_untaught:
         messages.append(f"Distillation is not offered for {shelves.n_untaught} of the runs, to keep this file small.")
     return {

@@ -100,7 +100,7 @@ def render_report(analysis: Analysis, cache: Path | None = None, alive: Alive | 
         "scale_words": analysis.scale_words,
         "any_end": any(row.was_followed for standing in ranked for row in standing.rows),
         "any_forward": bool(forward),
-        "advice": advice(analysis, ranked),
+        "advice": advice(ranked),
         "n_unfinished": len(analysis.all_groups) - len(groups),
         "domains": domains,
         "cap": CAP,
@@ -298,13 +298,13 @@ def sentence(standing: Standing) -> str:
     return f"Learnt {'; '.join(parts)}{', all at once' if standing.together else ''}."
 
 
-def advice(analysis: Analysis, ranked: Sequence[Standing]) -> str:
+def advice(ranked: Sequence[Standing]) -> str:
     """What the reader should not conclude from so little."""
     if not ranked:
         return ""
     if not any(row.was_followed for standing in ranked for row in standing.rows):
         return "Only one task has been learnt so far: whether it is kept shows when another one follows."
-    n_seeds = max(len(group.entries) for group in analysis.groups)
+    n_seeds = max(standing.n_seeds for standing in ranked)
     if n_seeds == 1:
         return "One seed: these numbers say what happened, not what usually happens. More seeds give intervals."
     return f"Intervals take at least {MIN_SEEDS} seeds." if n_seeds < MIN_SEEDS else ""
