@@ -23,7 +23,6 @@ from evergait.vector.environment import VectorEnvironment, real_numbers
 from evergait.vector.making import check, one_for_each
 from evergait.vector.planar import Group, PlanarRobots, Start, check_noise
 
-_ANYWHERE = (-np.inf, np.inf)
 _MOST_FRAMES = 1 << 20
 
 
@@ -118,21 +117,7 @@ class OwnSource:
         model = mujoco.MjModel.__copy__(self.model)
         apply_to_model(variant, model)
         compiled = compile_model(model)
-        rules = Rules(
-            kind="runner",  # whose rules look at nothing; rewards are the user's
-            n_frames=self.task.frame_skip,
-            n_hidden=0,
-            clips_velocity=False,
-            dt=self.dt,
-            forward_weight=0.0,
-            healthy_reward=0.0,
-            control_weight=0.0,
-            height=_ANYWHERE,
-            angle=_ANYWHERE,
-            state=_ANYWHERE,
-            tip=(0.0, 0.0),
-            observation_noise=0.0,
-        )
+        rules = Rules("runner", self.task.frame_skip, self.dt)  # which look at nothing; rewards are the user's
         noise = check_noise(self.task.reset_noise * variant.reset_noise, "reset_noise, times the variant's")
         start = np.array(model.qpos0), np.zeros(self.n_dofs)
         return Group(compiled.description, rules.flat(), *start, noise, 2 * self.n_dofs)

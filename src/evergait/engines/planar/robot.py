@@ -48,19 +48,19 @@ class Rules:
     kind: Kind
     n_frames: int
     """MuJoCo steps per environment step."""
-    n_hidden: int
-    """Leading positions that the policy does not see."""
-    clips_velocity: bool
     dt: float
-    forward_weight: float
-    healthy_reward: float
-    control_weight: float
-    height: Range
-    angle: Range
-    state: Range
-    tip: Range
+    n_hidden: int = 0
+    """Leading positions that the policy does not see."""
+    clips_velocity: bool = False
+    forward_weight: float = 0.0
+    healthy_reward: float = 0.0
+    control_weight: float = 0.0
+    height: Range = _EVERYWHERE
+    angle: Range = _EVERYWHERE
+    state: Range = _EVERYWHERE
+    tip: Range = (0.0, 0.0)
     """(x, z) of the double pendulum's tip from its last anchor."""
-    observation_noise: float
+    observation_noise: float = 0.0
 
     def flat(self, healthy_bonus: float = 1.0) -> Float64:
         """The numbers, as the native core takes them; the bonus is a factor on the healthy reward."""
@@ -126,10 +126,18 @@ def compile_environment(task: Task, make: Callable[[Task], Any]) -> Robot:
 
 
 def _rules(task: Task, env: Any, model: PlanarModel) -> Rules:
+    """By the names that Gymnasium's environments and those of robot files have for the same things."""
+    tip, angle = (0.0, 0.0), getattr(env, "_healthy_angle_range", _EVERYWHERE)
     if is_robot_file(task):
-        return _own_rules(task, env)
-    kind = TASKS[task.id]
-    tip = (0.0, 0.0)
+        kind: Kind = "walker" if env.file.stays_upright else "runner"
+        n_hidden, clips_velocity = env.file.hidden, env.file.clip_velocity
+    else:
+        kind = TASKS[task.id]
+        hides = getattr(env, "_exclude_current_positions_from_observation", True)
+        n_hidden = _N_HIDDEN.get(task.id, 0) if hides else 0
+        clips_velocity = kind in ("walker", "double pendulum")
+    if kind == "pendulum":
+        angle = (-0.2, 0.2)
     if kind == "double pendulum":
         tip = _tip(env.model, model)
         # Its observation has the force of the cart's limit, which is taken to be zero in the initial state.
@@ -139,14 +147,14 @@ def _rules(task: Task, env: Any, model: PlanarModel) -> Rules:
     return Rules(
         kind=kind,
         n_frames=env.frame_skip,
-        n_hidden=_N_HIDDEN.get(task.id, 0) if getattr(env, "_exclude_current_positions_from_observation", True) else 0,
-        clips_velocity=kind in ("walker", "double pendulum"),
         dt=env.dt,
+        n_hidden=n_hidden,
+        clips_velocity=clips_velocity,
         forward_weight=getattr(env, "_forward_reward_weight", 0.0),
         healthy_reward=getattr(env, "_healthy_reward", 0.0),
         control_weight=getattr(env, "_ctrl_cost_weight", 0.0),
         height=tuple(getattr(env, "_healthy_z_range", _EVERYWHERE)),
-        angle=(-0.2, 0.2) if kind == "pendulum" else tuple(getattr(env, "_healthy_angle_range", _EVERYWHERE)),
+        angle=tuple(angle),
         state=tuple(getattr(env, "_healthy_state_range", _EVERYWHERE)),
         tip=tip,
         observation_noise=task.variant.observation_noise,
@@ -171,22 +179,3 @@ def _tip(model: Any, compiled: PlanarModel) -> Range:
         raise EvergaitError(f"{where}: it has geoms that may touch; only the force of its cart's limit is observed")
     x, z = data.site_xpos[0][[0, 2]] - data.xanchor[-1][[0, 2]]
     return float(x), float(z)
-
-
-def _own_rules(task: Task, env: Any) -> Rules:
-    """Those of a robot file, which are the walkers' or the runners' with other numbers."""
-    return Rules(
-        kind="walker" if env.file.stays_upright else "runner",
-        n_frames=env.frame_skip,
-        n_hidden=env.file.hidden,
-        clips_velocity=env.file.clip_velocity,
-        dt=env.dt,
-        forward_weight=env._forward_reward_weight,
-        healthy_reward=env._healthy_reward,
-        control_weight=env._ctrl_cost_weight,
-        height=tuple(env._healthy_z_range),
-        angle=tuple(env._healthy_angle_range),
-        state=tuple(env._healthy_state_range),
-        tip=(0.0, 0.0),
-        observation_noise=task.variant.observation_noise,
-    )
