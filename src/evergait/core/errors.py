@@ -1,4 +1,4 @@
-"""The one exception that users see, and help with misspelt names at its end."""
+"""The one exception that users see, other people's in words, and help with misspelt names."""
 
 import difflib
 from collections.abc import Iterable
@@ -6,6 +6,15 @@ from collections.abc import Iterable
 
 class EvergaitError(Exception):
     """A mistake that the user can correct; its text says where it is, what was given and what would be right."""
+
+
+def in_words(error: BaseException) -> str:
+    """What an exception of other people's code says of itself, if it can."""
+    try:
+        words = str(error)[:2000]
+    except Exception:
+        words = ""
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
-from evergait.core.errors import EvergaitError
+from evergait.core.errors import EvergaitError, in_words
 
 GROUP = "evergait.plugins"
 TRUSTED = "EVERGAIT_TRUSTED_MODULES"
@@ -68,15 +68,7 @@ def import_trusted(modules: Iterable[str], where: str) -> None:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # sys.exit is one too: a module must not end us as if all were well
-            raise EvergaitError(f"{where}: the module {module!r} cannot be imported: {_words(error)}") from error
-
-
-def _words(error: BaseException) -> str:
-    """What an error of someone else's says, if it can be made to."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:
-        return type(error).__name__
+            raise EvergaitError(f"{where}: the module {module!r} cannot be imported: {in_words(error)}") from error
 
 
 def import_installed() -> None:

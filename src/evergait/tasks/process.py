@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import gymnasium
 
 from evergait.core import plugins
-from evergait.core.errors import EvergaitError
+from evergait.core.errors import EvergaitError, in_words
 from evergait.tasks.base import Task
 from evergait.tasks.robot_file import is_robot_file, read_robot
 
@@ -223,15 +223,6 @@ def is_open(descriptor: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def in_words(error: BaseException) -> str:
-    """What a foreign exception says of itself, if it can."""
-    try:
-        words = str(error)[:2000]
-    except Exception:
-        words = ""
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
 def is_foreign(task: Task) -> bool:

@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 
 from evergait.core.arrays import Float32
-from evergait.core.errors import EvergaitError, nearest
+from evergait.core.errors import EvergaitError, in_words, nearest
 from evergait.core.plugins import check_trust, count_current_folder
 from evergait.tasks.base import Task, unsupported
 from evergait.tasks.process import Beat, ask, is_foreign, module_of
@@ -126,4 +126,4 @@ def make(task: Task) -> gymnasium.Env[object, object]:
     except (gymnasium.error.Error, ImportError) as error:
         raise EvergaitError(f"task {task.name!r}: Gymnasium cannot make it: {error}") from error
     except Exception as error:  # the environment's own
-        raise EvergaitError(f"task {task.name!r}: it cannot be made: {type(error).__name__}: {error}") from error
+        raise EvergaitError(f"task {task.name!r}: it cannot be made: {in_words(error)}") from error

@@ -11,11 +11,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from evergait.core.errors import EvergaitError
+from evergait.core.errors import EvergaitError, in_words
 from evergait.core.plugins import count_current_folder, import_trusted, plugin_of, plugin_version, trust
 from evergait.engines import ENGINES, Episodes, Outcome
 from evergait.tasks import Task
-from evergait.tasks.process import code_of, in_words
+from evergait.tasks.process import code_of, spec_of
 from evergait.tasks.robot_file import robot_digest
 
 # Ray's own messages are pickles too: only who holds the cluster's token can send them.
@@ -25,7 +25,7 @@ def pack_request(engine: str, episodes: Episodes) -> bytes:
     """All that the rows of a request share, and the rows."""
     plugin = plugin_of(ENGINES.get(engine))
     robot, code = robot_digest(episodes.task), _code(episodes.task)
-    return pickle.dumps((engine, episodes, _environment(episodes), plugin, robot, code), protocol=5)
+    return pickle.dumps((engine, episodes, spec_of(episodes.task), plugin, robot, code), protocol=5)
 
 
 def unpack_request(data: bytes) -> tuple[str, Episodes]:
@@ -97,14 +97,6 @@ def _check_robot(task: Task, wanted: str) -> None:
             f"{task.id}: it or its model is another one {where}: the digest is {found} there; it must be {wanted}, as "
             "where the command was started: copy the files to every machine"
         )
-
-
-def _environment(episodes: Episodes) -> bytes:
-    """How to make the task's environment, or nothing: then the other side must know by itself."""
-    try:
-        return pickle.dumps(gymnasium.registry[episodes.task.id])
-    except (KeyError, pickle.PicklingError, AttributeError, TypeError):
-        return b""
 
 
 _ARRAYS = ("returns", "lengths", "diverged", "statistics")

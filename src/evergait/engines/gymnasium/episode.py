@@ -12,14 +12,14 @@ import numpy as np
 
 from evergait import _native
 from evergait.core.arrays import Float32, Float64
-from evergait.core.errors import EvergaitError
+from evergait.core.errors import EvergaitError, in_words
 from evergait.core.random import OBSERVATION_NOISE, Noise
 from evergait.engines.base import Episodes
 from evergait.policy import Network
 from evergait.policy.network import act, to_action
 from evergait.tasks import Task, make
 from evergait.tasks.base import apply_to_environment, has_model
-from evergait.tasks.process import Channel, die_with, end_forks, in_words, register
+from evergait.tasks.process import Channel, die_with, end_forks, register
 from evergait.tasks.quiet import hushed
 from evergait.tasks.robot_file import robot_digest
 
