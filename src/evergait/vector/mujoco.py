@@ -1,8 +1,9 @@
 """Robots of the mujoco engine: every bit as Gymnasium has it, for tasks that the planar engine refuses.
 
-What Gymnasium's environments tell beside the reward are rules on arrays: as in engines/mujoco/tasks.py, each repeats
-the arithmetic of `gymnasium/envs/mujoco/*_v5.py`.
+What Gymnasium's environments tell beside the reward are rules on arrays, too; the parts of the reward among it are
+those of engines/mujoco/tasks.py.
 """
+# ruff: noqa: D102 - the methods are documented once, in Infos and Robots
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import numpy as np
 from evergait.core.arrays import Array, Bool, Float32, Float64
 from evergait.core.errors import EvergaitError
 from evergait.engines.mujoco.simulation import Simulation
-from evergait.engines.mujoco.tasks import norms, scalar_squares, sums_of_squares
+from evergait.engines.mujoco.tasks import norms
 from evergait.tasks import Task, Variant
 from evergait.tasks.quiet import quiet
 from evergait.vector.robots import Columns, Generators
@@ -67,34 +68,26 @@ class Infos(ABC):
     def _survive(self) -> Float64:
         return np.asarray(self.rules.healthy(self.at) * self.rules.healthy_reward, np.float64)
 
-    def _control_cost(self, actions: Array) -> Array:
-        cost: Array = self.env._ctrl_cost_weight * sums_of_squares(actions)
-        return cost
-
 
 class Runner(Infos):
     """HalfCheetah."""
 
     def reset_columns(self) -> Columns:
-        """What a reset tells."""
         return {"x_position": self.at.qpos[:, 0].copy()}
 
     def tell(self, speed: Float64, actions: Float32) -> dict[str, Array]:
-        """What a step tells beside what a reset tells."""
         forward = self.env._forward_reward_weight * speed[:, 0]
-        return {"x_velocity": speed[:, 0], "reward_forward": forward, "reward_ctrl": -self._control_cost(actions)}
+        return {"x_velocity": speed[:, 0], "reward_forward": forward, "reward_ctrl": -self.rules.control_cost(actions)}
 
 
 class Walker(Runner):
     """Hopper and Walker2d."""
 
     def reset_columns(self) -> Columns:
-        """What a reset tells."""
         height = self.at.qpos[:, 1] - self.start[1]
         return {"x_position": self.at.qpos[:, 0].copy(), "z_distance_from_origin": height}
 
     def tell(self, speed: Float64, actions: Float32) -> dict[str, Array]:
-        """What a step tells beside what a reset tells."""
         return {**super().tell(speed, actions), "reward_survive": self._survive()}
 
 
@@ -104,12 +97,10 @@ class Swimmer(Runner):
     n_axes = 2
 
     def reset_columns(self) -> Columns:
-        """What a reset tells."""
         flat = self.at.qpos[:, :2].copy()
         return {"x_position": flat[:, 0], "y_position": flat[:, 1], "distance_from_origin": norms(flat)}
 
     def tell(self, speed: Float64, actions: Float32) -> dict[str, Array]:
-        """What a step tells beside what a reset tells."""
         return {**super().tell(speed, actions), "y_velocity": speed[:, 1]}
 
 
@@ -122,9 +113,7 @@ class Ant(Swimmer):
         return place
 
     def tell(self, speed: Float64, actions: Float32) -> dict[str, Array]:
-        """What a step tells beside what a reset tells."""
-        contact = self.env._contact_cost_weight * sums_of_squares(self.rules._contact_forces(self.at))
-        costs = {"reward_contact": -contact, "reward_survive": self._survive()}
+        costs = {"reward_contact": -self.rules.contact_cost(self.at), "reward_survive": self._survive()}
         return {**super().tell(speed, actions), **costs}
 
 
@@ -134,24 +123,19 @@ class Humanoid(Swimmer):
     extra = ("ten_length", "ten_velocity")
 
     def place(self) -> Float64:
-        """(n, 2) of the centre of mass, summed as Gymnasium sums it."""
-        mass = self.env.model.body_mass
-        centre: Float64 = np.einsum("b,nbj->nj", mass, self.at.xipos)[:, :2] / mass.sum()
-        return centre
+        """(n, 2) of the centre of mass."""
+        place: Float64 = self.rules.centre(self.at)[:, :2]
+        return place
 
     def reset_columns(self) -> Columns:
-        """What a reset tells."""
         return {**super().reset_columns(), **self._tendons()}
 
     def _tendons(self) -> dict[str, Array]:
         return {name.replace("ten_", "tendon_"): values.copy() for name, values in self._fields.items()}
 
     def tell(self, speed: Float64, actions: Float32) -> dict[str, Array]:
-        """What a step tells beside what a reset tells."""
-        contact = self.rules._impact(self.at, self.env._contact_cost_weight, self.env._contact_cost_range)
-        costs = {"reward_contact": -contact, "reward_survive": self._survive()}
-        costs["reward_ctrl"] = -self._control_cost(self.at.ctrl)
-        return {**super().tell(speed, actions), **costs}
+        costs = {"reward_contact": -self.rules.contact_cost(self.at), "reward_survive": self._survive()}
+        return {**super().tell(speed, actions), **costs, "reward_ctrl": -self.rules.control_cost(self.at.ctrl)}
 
 
 class HumanoidStandup(Humanoid):
@@ -162,24 +146,20 @@ class HumanoidStandup(Humanoid):
         return self.at.qpos[:, :2]
 
     def reset_columns(self) -> Columns:
-        """What a reset tells."""
         qpos = self.at.qpos[:, :3].copy()
         height = qpos[:, 2] - self.start[2]
         return {"x_position": qpos[:, 0], "y_position": qpos[:, 1], "z_distance_from_origin": height, **self._tendons()}
 
     def tell(self, speed: Float64, actions: Float32) -> dict[str, Array]:
-        """What a step tells beside what a reset tells."""
-        impact = self.rules._impact(self.at, self.env._impact_cost_weight, self.env._impact_cost_range)
         height = self.at.qpos[:, 2] / self.env.model.opt.timestep
-        costs = {"reward_quadctrl": -self._control_cost(self.at.ctrl), "reward_impact": -impact}
-        return {"reward_linup": height, **costs}
+        costs = {"reward_quadctrl": -self.rules.control_cost(self.at.ctrl)}
+        return {"reward_linup": height, **costs, "reward_impact": -self.rules.impact_cost(self.at)}
 
 
 class Pendulum(Infos):
     """InvertedPendulum."""
 
     def tell(self, speed: Float64, actions: Float32) -> dict[str, Array]:
-        """What a step tells beside what a reset tells."""
         return {"reward_survive": self.rules.healthy(self.at).astype(int)}
 
 
@@ -187,37 +167,22 @@ class DoublePendulum(Infos):
     """InvertedDoublePendulum."""
 
     def tell(self, speed: Float64, actions: Float32) -> dict[str, Array]:
-        """What a step tells beside what a reset tells."""
-        x, y = self.at.site_xpos[:, 0, 0], self.at.site_xpos[:, 0, 2]
-        distance = 0.01 * scalar_squares(x) + scalar_squares(y - 2)
-        velocity = 1e-3 * scalar_squares(self.at.qvel[:, 1]) + 5e-3 * scalar_squares(self.at.qvel[:, 2])
+        distance, velocity = self.rules.penalties(self.at)
         return {"reward_survive": self._survive(), "distance_penalty": -distance, "velocity_penalty": -velocity}
 
 
 class Reacher(Infos):
     """Told by its distances."""
 
-    def _body(self, name: str) -> Float64:
-        where: Float64 = self.rules._body(self.at, name)
-        return where
-
     def tell(self, speed: Float64, actions: Float32) -> dict[str, Array]:
-        """What a step tells beside what a reset tells."""
-        distance = -norms(self._body("fingertip") - self._body("target")) * self.env._reward_dist_weight
-        return {"reward_dist": distance, "reward_ctrl": -sums_of_squares(actions) * self.env._reward_control_weight}
+        return {"reward_dist": self.rules.distance_reward(self.at), "reward_ctrl": self.rules.control_reward(actions)}
 
 
 class Pusher(Reacher):
     """Between hand, object and goal."""
 
     def tell(self, speed: Float64, actions: Float32) -> dict[str, Array]:
-        """What a step tells beside what a reset tells."""
-        hand, thing, goal = (self._body(name) for name in ("tips_arm", "object", "goal"))
-        return {
-            "reward_dist": -norms(thing - goal) * self.env._reward_dist_weight,
-            "reward_ctrl": -sums_of_squares(actions) * self.env._reward_control_weight,
-            "reward_near": -norms(thing - hand) * self.env._reward_near_weight,
-        }
+        return {**super().tell(speed, actions), "reward_near": self.rules.near_reward(self.at)}
 
 
 INFOS: dict[str, type[Infos]] = {

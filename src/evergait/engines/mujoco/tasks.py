@@ -82,7 +82,8 @@ class Rules(ABC):
     def reward(self, at: Fields, speed: Float64, healthy: Bool, actions: Float32) -> Float64:
         """(n,) from the speed since the last step, `healthy` and the action."""
 
-    def _control_cost(self, actions: Array) -> Array:
+    def control_cost(self, actions: Array) -> Array:
+        """(n,) of actions, or of what MuJoCo made of them."""
         return self.env._ctrl_cost_weight * sums_of_squares(actions)
 
 
@@ -97,7 +98,7 @@ class Swimmer(Rules):
         return [at.qpos[:, self.n_hidden :], at.qvel]
 
     def reward(self, at: Fields, speed: Float64, healthy: Bool, actions: Float32) -> Float64:
-        return self.env._forward_reward_weight * speed - self._control_cost(actions)
+        return self.env._forward_reward_weight * speed - self.control_cost(actions)
 
 
 class HalfCheetah(Swimmer):
@@ -120,7 +121,7 @@ class Walker2d(Rules):
 
     def reward(self, at: Fields, speed: Float64, healthy: Bool, actions: Float32) -> Float64:
         gain = self.env._forward_reward_weight * speed + healthy * self.healthy_reward
-        return gain - self._control_cost(actions)
+        return gain - self.control_cost(actions)
 
 
 class Hopper(Walker2d):
@@ -150,7 +151,7 @@ class Own(Hopper):
     def reward(self, at: Fields, speed: Float64, healthy: Bool, actions: Float32) -> Float64:
         if self.env.file.stays_upright:
             return super().reward(at, speed, healthy, actions)
-        value: Float64 = self.env._forward_reward_weight * speed - self._control_cost(actions)
+        value: Float64 = self.env._forward_reward_weight * speed - self.control_cost(actions)
         return value
 
 
@@ -177,9 +178,11 @@ class Ant(Rules):
         return finite & (low <= height) & (height <= high)
 
     def reward(self, at: Fields, speed: Float64, healthy: Bool, actions: Float32) -> Float64:
-        contact_cost = self.env._contact_cost_weight * sums_of_squares(self._contact_forces(at))
         gain = speed * self.env._forward_reward_weight + healthy * self.healthy_reward
-        return gain - (self._control_cost(actions) + contact_cost)
+        return gain - (self.control_cost(actions) + self.contact_cost(at))
+
+    def contact_cost(self, at: Fields) -> Float64:
+        return self.env._contact_cost_weight * sums_of_squares(self._contact_forces(at))
 
     def _contact_forces(self, at: Fields) -> Float64:
         return np.clip(at.cfrc_ext.reshape(len(at.qpos), -1), *self.env._contact_force_range)
@@ -198,8 +201,10 @@ class HumanoidStandup(Rules):
 
     def reward(self, at: Fields, speed: Float64, healthy: Bool, actions: Float32) -> Float64:
         height: Float64 = at.qpos[:, 2] / self.env.model.opt.timestep
-        impact = self._impact(at, self.env._impact_cost_weight, self.env._impact_cost_range)
-        return height - self._control_cost(at.ctrl) - impact + 1
+        return height - self.control_cost(at.ctrl) - self.impact_cost(at) + 1
+
+    def impact_cost(self, at: Fields) -> Float64:
+        return self._impact(at, self.env._impact_cost_weight, self.env._impact_cost_range)
 
     def _impact(self, at: Fields, weight: float, bounds: tuple[float, float]) -> Float64:
         return np.clip(weight * sums_of_squares(at.cfrc_ext.reshape(len(at.qpos), -1)), *bounds)
@@ -212,8 +217,12 @@ class Humanoid(HumanoidStandup):
     derived = (*HumanoidStandup.derived, "xipos")
 
     def position(self, at: Fields) -> Float64:
+        return self.centre(at)[:, 0]
+
+    def centre(self, at: Fields) -> Float64:
+        """(n, 3) of mass, summed as Gymnasium sums it."""
         mass: Float64 = self.env.model.body_mass
-        centre: Float64 = np.einsum("b,nbj->nj", mass, at.xipos)[:, 0] / mass.sum()
+        centre: Float64 = np.einsum("b,nbj->nj", mass, at.xipos) / mass.sum()
         return centre
 
     def healthy(self, at: Fields) -> Bool:
@@ -221,8 +230,10 @@ class Humanoid(HumanoidStandup):
 
     def reward(self, at: Fields, speed: Float64, healthy: Bool, actions: Float32) -> Float64:
         gain = self.env._forward_reward_weight * speed + healthy * self.healthy_reward
-        contact_cost = self._impact(at, self.env._contact_cost_weight, self.env._contact_cost_range)
-        return gain - (self._control_cost(at.ctrl) + contact_cost)
+        return gain - (self.control_cost(at.ctrl) + self.contact_cost(at))
+
+    def contact_cost(self, at: Fields) -> Float64:
+        return self._impact(at, self.env._contact_cost_weight, self.env._contact_cost_range)
 
 
 class InvertedPendulum(Rules):
@@ -255,10 +266,14 @@ class InvertedDoublePendulum(Rules):
         return ~(at.site_xpos[:, 0, 2] <= 1)
 
     def reward(self, at: Fields, speed: Float64, healthy: Bool, actions: Float32) -> Float64:
+        distance, velocity = self.penalties(at)
+        return self.healthy_reward * healthy - distance - velocity
+
+    def penalties(self, at: Fields) -> tuple[Float64, Float64]:
+        """(n,) of the tip's distance from where it should be, and of speed."""
         x, y = at.site_xpos[:, 0, 0], at.site_xpos[:, 0, 2]
         distance = 0.01 * scalar_squares(x) + scalar_squares(y - 2)
-        velocity = 1e-3 * scalar_squares(at.qvel[:, 1]) + 5e-3 * scalar_squares(at.qvel[:, 2])
-        return self.healthy_reward * healthy - distance - velocity
+        return distance, 1e-3 * scalar_squares(at.qvel[:, 1]) + 5e-3 * scalar_squares(at.qvel[:, 2])
 
 
 class Reacher(Rules):
@@ -276,8 +291,13 @@ class Reacher(Rules):
         return [np.cos(angles), np.sin(angles), at.qpos[:, 2:], at.qvel[:, :2], self._to_target(at)[:, :2]]
 
     def reward(self, at: Fields, speed: Float64, healthy: Bool, actions: Float32) -> Float64:
-        distance = -norms(self._to_target(at)) * self.env._reward_dist_weight
-        return distance + -sums_of_squares(actions) * self.env._reward_control_weight
+        return self.distance_reward(at) + self.control_reward(actions)
+
+    def distance_reward(self, at: Fields) -> Float64:
+        return -norms(self._to_target(at)) * self.env._reward_dist_weight
+
+    def control_reward(self, actions: Float32) -> Array:
+        return -sums_of_squares(actions) * self.env._reward_control_weight
 
     def _to_target(self, at: Fields) -> Float64:
         return self._body(at, "fingertip") - self._body(at, "target")
@@ -296,10 +316,13 @@ class Pusher(Reacher):
         return [at.qpos[:, :7], at.qvel[:, :7], *bodies]
 
     def reward(self, at: Fields, speed: Float64, healthy: Bool, actions: Float32) -> Float64:
-        hand, thing, goal = (self._body(at, name) for name in ("tips_arm", "object", "goal"))
-        near = -norms(thing - hand) * self.env._reward_near_weight
-        distance = -norms(thing - goal) * self.env._reward_dist_weight
-        return distance + -sums_of_squares(actions) * self.env._reward_control_weight + near
+        return super().reward(at, speed, healthy, actions) + self.near_reward(at)
+
+    def near_reward(self, at: Fields) -> Float64:
+        return -norms(self._body(at, "object") - self._body(at, "tips_arm")) * self.env._reward_near_weight
+
+    def _to_target(self, at: Fields) -> Float64:
+        return self._body(at, "object") - self._body(at, "goal")
 
 
 def _inside(x: Float64, bounds: tuple[float, float]) -> Bool:
