@@ -19,12 +19,10 @@ class QuitError(Exception):
     """Raised by observers that end training."""
 
 
-def tiny_study(
-    title: str = "Tiny", generations: int = 4, every: int = 2, engine: str = "auto", replay: bool = True
-) -> str:
+def tiny_study(generations: int = 4, every: int = 2, engine: str = "auto", replay: bool = True) -> str:
     """The file of a study of two cheap tasks in both orders."""
     text = f"""\
-title = "{title}"
+title = "Tiny"
 tasks = ["InvertedPendulum-v5", "InvertedDoublePendulum-v5"]
 orders = "all"
 

@@ -106,12 +106,12 @@ def make_config(stream: Sequence[str], seed: int = 0, method: Method | None = No
 
 def make_study(
     path: Path,
-    tasks: Sequence[str] = ("Hopper-v5", "InvertedPendulum-v5"),
     names: tuple[str, str] = ("naive", "replay"),
     n_seeds: int = 1,
     title: str = "A synthetic study",
 ) -> Results:
     """Two conditions on two orders: one forgets, one keeps."""
+    tasks = ("Hopper-v5", "InvertedPendulum-v5")
     entries = []
     methods: tuple[tuple[str, Method, Curve], ...] = (
         (names[0], Naive(), forgetting),
@@ -119,7 +119,7 @@ def make_study(
     )
     for seed in range(n_seeds):
         for number, (name, method, curve) in enumerate(methods):
-            for order in (tuple(tasks), tuple(reversed(tasks))):
+            for order in (tasks, tasks[::-1]):
                 config = make_config(order, seed, method)
                 out = path / "runs" / f"{number}-{order[0]}-{seed}"
                 # Naive and replay share their first phases in a common store.

@@ -17,7 +17,6 @@ from evergait.commands.base import console, errors, first_flags, parse_flags
 from evergait.commands.flags import WorkersKind
 from evergait.commands.packing import StudyPack, StudyUnpack
 from evergait.commands.show import print_study
-from evergait.core.console import Screen
 from evergait.core.data import MOST_THREADS, within
 from evergait.core.errors import EvergaitError
 from evergait.core.files import locked, remove_leftovers
@@ -117,14 +116,15 @@ class StudyPlan:
 
     def run(self) -> int:
         """Measure and print."""
-        choices = {
-            "scale": self.scale,
-            "seeds": self.seeds,
-            "only": self.only,
-            "conditions": self.conditions,
-            "threads": self.threads,
-        }
-        print_plan(self.study, self.out, console=console, **choices)  # type: ignore[arg-type]
+        print_plan(
+            self.study,
+            self.out,
+            scale=self.scale,
+            seeds=self.seeds,
+            only=self.only,
+            conditions=self.conditions,
+            threads=self.threads,
+        )
         return 0
 
 
@@ -137,7 +137,7 @@ class StudyStatus:
 
     def run(self) -> int:
         """Print."""
-        print_status(self.folder, console)
+        print_status(self.folder)
         return 0
 
 
@@ -274,7 +274,7 @@ def print_plan(
     only: Sequence[str] = (),
     conditions: Sequence[str] = (),
     threads: int | None = None,
-    console: rich.console.Console | None = None,
+    console: rich.console.Console = console,
 ) -> None:
     """Phases, episodes, environment steps and expected time of what is left, before anything runs."""
     study = read_study(name_or_path).at_scale(scale)
@@ -282,7 +282,6 @@ def print_plan(
     cells = select_cells(study_cells(study), tuple(only), conditions=tuple(conditions))
     n_threads = check_threads(threads)
     plan = make_plan(Tree.build(cells), PhaseStore(Path(out or ".") / "phases"), n_threads)
-    console = console or Screen()
     given = sum(plan.left.given.values())
     steps = sum(plan.left.n_steps.values()) + given
     console.print(f"{study.outline.title}{f', scale {scale}' if scale else ''}", style="bold", markup=False)
@@ -303,9 +302,8 @@ def print_plan(
 STYLES = {"done": "green", "running": "cyan", "failed": "bold red", "stopped": "yellow", "missing": "dim"}
 
 
-def print_status(path: str | Path, console: rich.console.Console | None = None) -> None:
+def print_status(path: str | Path, console: rich.console.Console = console) -> None:
     """Every cell of a study: done, running (with time left), failed (with the reason), missing."""
-    console = console or Screen()
     statuses = study_status(Path(path))
     table = rich.table.Table(box=rich.box.SIMPLE)
     for column in ("condition", "order", "seed", "phases", "state", ""):

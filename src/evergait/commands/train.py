@@ -147,7 +147,6 @@ class Train:
     def run(self) -> int:
         """Train, with progress; return the exit code."""
         config = self.settings.with_plugins()
-        config.trust()
         self.workers.check()
         set_limits(self.workers.limits)
         config.trust()

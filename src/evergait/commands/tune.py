@@ -10,7 +10,6 @@ import rich.table
 import tyro
 
 from evergait.commands.base import console, errors
-from evergait.core.console import Screen
 from evergait.core.data import MOST_TRIALS, within
 from evergait.core.files import read_json
 from evergait.core.signals import Stop
@@ -47,7 +46,6 @@ class Tune:
                 trials=self.trials,
                 threads=self.threads,
                 references=self.score.references(),
-                console=console,
             )
         except Stop as stop:
             errors.print("Stopped; run the same command again to go on.")
@@ -63,7 +61,7 @@ def tune(
     trials: int | None = None,
     threads: int | None = None,
     references: Mapping[str, float] | None = None,
-    console: rich.console.Console | None = None,
+    console: rich.console.Console = console,
 ) -> Path:
     """Search the space that a study declares, on one order; the best config is written as <out>/best.toml."""
     search = read_search(read_study(path).at_scale(scale))
@@ -73,7 +71,6 @@ def tune(
     n_threads = check_threads(threads)
     _, value, measured = tune_search(search, Path(out), n_threads, references=references)
     best, n_trials = Path(out) / "best.toml", len(read_json(Path(out) / "trials.json")["trials"])
-    console = console or Screen()
     words = f"best of {n_trials} trials: mean {measured.name} {value:.4f}, config in {best}. {measured.words}"
     console.print(words, markup=False, highlight=False, soft_wrap=True)
     return best

@@ -69,9 +69,9 @@ N = 4096
 """Inputs of each: the variants for different processors disagree on seven in ten thousand."""
 
 
-def _inputs(low: float, high: float, n: int = N) -> Float64:
+def _inputs(low: float, high: float) -> Float64:
     """Numbers all over a range, by integer arithmetic and one product: the same everywhere."""
-    scattered = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(11)
+    scattered = np.arange(1, N + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(11)
     return low + (high - low) * (scattered.astype(np.float64) / 2.0**53)
 
 

@@ -201,11 +201,11 @@ def study_claims(analysis: Analysis) -> list[Claim]:
     ]
 
 
-def _gather(analysis: Analysis, condition: str, measure: Measure, orders: tuple[str, ...] = ()) -> tuple[Values, ...]:
+def _gather(analysis: Analysis, condition: str, measure: Measure) -> tuple[Values, ...]:
     """Of streams of several tasks; a single one has nothing to forget, transfer or interfere with."""
     if not condition or any(len(entry.run.ledgers) < 2 for entry in analysis.finished(condition)):
         return ()
-    values = analysis.gather(condition, measure, orders)
+    values = analysis.gather(condition, measure)
     return (values,) if values.values.size and np.isfinite(values.values).all() else ()
 
 

@@ -7,7 +7,7 @@ Methods and optimizers have `version` in their class; the parts that are no clas
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from evergait.tasks.base import Task, parse_task
 from evergait.tasks.process import code_of
 from evergait.tasks.robot_file import is_robot_file, robot_digest
 from evergait.training.evaluate import Evaluator
+from evergait.training.keeping import progress
 from evergait.training.observer import Observer
 from evergait.training.state import State
 from evergait.training.train import Trainer
@@ -216,8 +217,8 @@ class PhaseTrainer:
     before: PhaseFolder | None = None
     """The phase before, if it is not to be taken from the store."""
 
-    def ensure(self, phase: Phase, on_wait: Callable[[], None] = lambda: None) -> PhaseFolder:
-        """The phase, trained; `on_wait` is called once if another process is at it."""
+    def ensure(self, phase: Phase) -> PhaseFolder:
+        """The phase, trained, here or by another process that is at it."""
         folder = self.store.folder(phase.name)
         if folder.is_done():
             folder.tidy()
@@ -229,12 +230,11 @@ class PhaseTrainer:
                     _check_robots(phase, trainer.policy)
                     state = trainer.train(phase.stage, self._start(phase, trainer.policy), writer)
                     _check_robots(phase, trainer.policy)
-                    progress = {**trainer.progress(state), "versions": versions()}
-                    writer.finish(state.result(), state.metadata(), progress)
+                    told = {**progress(self.config, state), "versions": versions()}
+                    writer.finish(state.result(), state.metadata(), told)
                     break
             if not is_waiting:
                 log.warning("waiting for another process, which trains phase %s in %s", phase.name, self.store.root)
-                on_wait()
             is_waiting = True
             with interruptible():
                 time.sleep(WAIT_SECONDS)

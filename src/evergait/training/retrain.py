@@ -2,7 +2,6 @@
 
 import contextlib
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -43,13 +42,12 @@ class _EnoughError(Exception):
 class _Until(Observer):
     """Ends training when the evaluation at or after some generation is in the ledger."""
 
-    def __init__(self, n_generations: int, tell: Callable[[int], None]) -> None:
-        self.n_generations, self.tell, self.at = n_generations, tell, 0
+    def __init__(self, n_generations: int) -> None:
+        self.n_generations, self.at = n_generations, 0
 
     def generation_done(self, at: Position, seen: object) -> None:
         """Note how far it is."""
         self.at = at.generation
-        self.tell(at.generation)
 
     def evaluated(self, at: Position, record: Record) -> None:
         """Enough?"""
@@ -58,15 +56,13 @@ class _Until(Observer):
             raise _EnoughError
 
 
-def retrain(
-    run: Run, stage: int, workers: Workers, n_generations: int = 0, tell: Callable[[int], None] = lambda _: None
-) -> Retrained:
+def retrain(run: Run, stage: int, workers: Workers, n_generations: int = 0) -> Retrained:
     """Train a phase of a run again, all of it or its first generations, and compare.
 
     It begins with the recorded θ of the phase before; where that was not kept, the phases before are trained, too.
     """
     run.config.check()  # whoever wrote the folder may have written anything into it
-    recorded, until = run.phases[stage], _Until(n_generations, tell)
+    recorded, until = run.phases[stage], _Until(n_generations)
     phases = plan_phases(run.config)[: stage + 1]
     with tempfile.TemporaryDirectory(prefix="evergait-retrain-") as folder:
         store, before = PhaseStore(Path(folder)), None

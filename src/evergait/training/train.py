@@ -138,8 +138,4 @@ class Trainer:
 
     def save(self, writer: PhaseWriter, state: State) -> None:
         """Write a checkpoint."""
-        writer.checkpoint(state.tensors(), state.metadata(), self.progress(state))
-
-    def progress(self, state: State) -> dict[str, int]:
-        """How far a phase is, for those who look into its folder."""
-        return progress(self.config, state)
+        writer.checkpoint(state.tensors(), state.metadata(), progress(self.config, state))
