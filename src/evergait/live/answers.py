@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evergait.core.errors import EvergaitError
-from evergait.core.files import parse_json, read_tensors
+from evergait.core.files import parse_json
 from evergait.live.robots import encoded, live_robot
 from evergait.live.shelves import describe_policy
 from evergait.live.trainings import Training, Watch, find_trainings
@@ -72,12 +72,9 @@ class Answers:
             raise EvergaitError(f"there is no phase {name!r}")
         policy, folder = cell.settings().build_policy(), training.store.folder(name)
         robots = [_live(task) for task in policy.tasks]  # before θ is laid out, which asks environments for their sizes
-        if folder.is_done():
-            tensors, metadata = folder.result()
-        elif (folder.path / "checkpoint.safetensors").exists():
-            tensors, metadata = read_tensors(folder.path / "checkpoint.safetensors")
-        else:
+        if not folder.is_done() and not folder.has_checkpoint:
             raise EvergaitError("There is no checkpoint of this phase yet.")
+        tensors, metadata = folder.result() if folder.is_done() else folder.saved()
         state = State.load(tensors, metadata, policy, folder.path)
         return {
             "robots": robots,

@@ -49,7 +49,7 @@ from evergait.store.archive import Archive, open_archive
 from evergait.store.ledger import Ledger, parse_ledger
 
 PARTS = ("config.toml", "ledger.jsonl", "theta.safetensors")
-_CHECKPOINT = "checkpoint.safetensors"
+CHECKPOINT = "checkpoint.safetensors"
 
 
 def identity_hash(identity: Mapping[str, Any]) -> str:
@@ -135,7 +135,7 @@ class PhaseFolder:
     @property
     def has_checkpoint(self) -> bool:
         """Whether there is something to go on from."""
-        return (self.path / _CHECKPOINT).exists()
+        return (self.path / CHECKPOINT).exists()
 
     def verify(self, needs: Sequence[str] = PARTS) -> None:
         """Raise EvergaitError if any file of a finished phase was changed, or is needed and gone."""
@@ -155,8 +155,12 @@ class PhaseFolder:
         if self.is_done():
             self.verify(needs=("ledger.jsonl",))
             return parse_ledger(self.read("ledger.jsonl", LEDGER_LIMIT), where)
-        _, metadata = read_tensors(self.path / _CHECKPOINT)
+        _, metadata = self.saved()
         return parse_ledger(self._counted(metadata), where)
+
+    def saved(self) -> tuple[dict[str, Array], dict[str, str]]:
+        """Tensors and text of the last checkpoint."""
+        return read_tensors(self.path / CHECKPOINT)
 
     def result(self) -> tuple[dict[str, Array], dict[str, str]]:
         """Tensors and text of a finished phase."""
@@ -170,7 +174,7 @@ class PhaseFolder:
         try:
             n_bytes, digest = int(metadata["ledger_bytes"]), metadata["ledger_sha256"]
         except (KeyError, ValueError) as error:
-            raise EvergaitError(f"{self.path / _CHECKPOINT}: does not say how much of the ledger counts") from error
+            raise EvergaitError(f"{self.path / CHECKPOINT}: does not say how much of the ledger counts") from error
         content = read_bytes(path, LEDGER_LIMIT)[: max(n_bytes, 0)]
         if len(content) != n_bytes or sha256(content) != digest:
             raise EvergaitError(f"{path}: does not match its digest in the checkpoint; it was damaged or edited")
@@ -178,12 +182,13 @@ class PhaseFolder:
 
     def checkpoint(self) -> tuple[dict[str, Array], dict[str, str]] | None:
         """Tensors and text to resume from, with the ledger cut to what they count; none before the first one."""
-        path = self.path / _CHECKPOINT
-        if not path.exists():
+        if not self.has_checkpoint:
             return None
-        tensors, metadata = read_tensors(path)
+        tensors, metadata = self.saved()
         if metadata.get("phase") != self.name:
-            raise EvergaitError(f"{path}: belongs to phase {metadata.get('phase')!r}, not to {self.name!r}")
+            raise EvergaitError(
+                f"{self.path / CHECKPOINT}: belongs to phase {metadata.get('phase')!r}, not to {self.name!r}"
+            )
         counted = self._counted(metadata)
         with open_own(self.path / "ledger.jsonl") as ledger:
             ledger.truncate(len(counted))
@@ -191,7 +196,7 @@ class PhaseFolder:
 
     def tidy(self) -> None:
         """Remove what a crash at the very end of a finished phase left behind."""
-        (self.path / _CHECKPOINT).unlink(missing_ok=True)
+        (self.path / CHECKPOINT).unlink(missing_ok=True)
 
 
 class PhaseWriter:
@@ -200,17 +205,13 @@ class PhaseWriter:
     def __init__(self, folder: PhaseFolder) -> None:
         self.folder = folder
         path = folder.path / "ledger.jsonl"
-        self._resumed = folder.checkpoint()
+        self.resumed = folder.checkpoint()
+        """What an earlier process left to go on from."""
         self._file = open_own(path)
-        if self._resumed is None:
+        if self.resumed is None:
             self._file.truncate(0)
         content = read_bytes(path)
         self._digest, self._n_bytes = hashlib.sha256(content), len(content)
-
-    @property
-    def resumed(self) -> tuple[dict[str, Array], dict[str, str]] | None:
-        """What an earlier process left to go on from."""
-        return self._resumed
 
     def append(self, line: bytes) -> None:
         """Add a line to the ledger; it counts from the next checkpoint on."""
@@ -224,7 +225,7 @@ class PhaseWriter:
         """Make everything so far survive a crash."""
         self._sync()
         counted = {"ledger_bytes": str(self._n_bytes), "ledger_sha256": self._digest.hexdigest()}
-        path = self.folder.path / _CHECKPOINT
+        path = self.folder.path / CHECKPOINT
         write_tensors(path, tensors, {**metadata, **counted, "phase": self.folder.name})
         self.folder.write_progress({**progress, "status": "training"})
 
@@ -284,7 +285,7 @@ class PhaseStore:
             if not (folder.path / "config.toml").exists():
                 write_atomically(folder.path / "config.toml", to_toml(identity).encode())
             folder.identity()
-            remove_leftovers(folder.path, *PARTS, _CHECKPOINT, "progress.json")
+            remove_leftovers(folder.path, *PARTS, CHECKPOINT, "progress.json")
             writer = PhaseWriter(folder)
             try:
                 yield writer

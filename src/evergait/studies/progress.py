@@ -13,14 +13,14 @@ import rich.progress
 from evergait.core.console import Screen
 from evergait.core.errors import EvergaitError
 from evergait.core.files import is_locked, read_json, write_json
-from evergait.store.phases import PhaseFolder, PhaseStore
+from evergait.store.phases import CHECKPOINT, PhaseFolder, PhaseStore
 from evergait.studies.cells import Node
 from evergait.studies.folder import StoredCell, read_cells
 from evergait.studies.scheduler import FAILURES, Watcher
 from evergait.training.progress import duration
 
 RUNNING = "running.json"
-GROWING = ("ledger.jsonl", "checkpoint.safetensors", "progress.json")
+GROWING = ("ledger.jsonl", CHECKPOINT, "progress.json")
 """Files of a phase that change while it is trained."""
 FRESH_SECONDS = 90.0
 """A copy without locks, whose files changed so lately, is of a phase that is being trained elsewhere; checkpoints are

@@ -16,13 +16,12 @@ from evergait.core.errors import EvergaitError
 from evergait.core.files import (
     make_own_folder,
     read_bytes,
-    read_tensors,
     sha256,
     write_atomically,
     write_json,
     write_tensors,
 )
-from evergait.store.phases import PARTS, PhaseFolder, PhaseStore
+from evergait.store.phases import CHECKPOINT, PARTS, PhaseFolder, PhaseStore
 from evergait.studies.folder import read_cells, read_description
 from evergait.training.phases import Phase, plan_phases
 
@@ -42,7 +41,7 @@ def rename_study(old: Path, new: Path) -> dict[str, str]:
         planned = plan_phases(config_from_data(cell.config, str(old / "study.json")))
         for name, phase in zip(cell.phases, planned, strict=True):
             folder = store.folder(name)
-            if name not in names and (folder.is_done() or (folder.path / "checkpoint.safetensors").exists()):
+            if name not in names and (folder.is_done() or folder.has_checkpoint):
                 _copy(folder, new / "phases" / phase.name, phase)
             names[name] = phase.name
         written["phases"] = [phase.name for phase in planned]
@@ -70,8 +69,8 @@ def _copy(folder: PhaseFolder, path: Path, phase: Phase) -> None:
         write_json(path / "progress.json", {**progress, "sha256": digests})
         return
     write_atomically(path / "ledger.jsonl", folder.read("ledger.jsonl"))
-    tensors, metadata = read_tensors(folder.path / "checkpoint.safetensors")
-    write_tensors(path / "checkpoint.safetensors", tensors, {**metadata, "phase": phase.name})
+    tensors, metadata = folder.saved()
+    write_tensors(path / CHECKPOINT, tensors, {**metadata, "phase": phase.name})
     write_json(path / "progress.json", progress)
 
 
