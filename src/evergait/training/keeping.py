@@ -83,10 +83,8 @@ def keep_best(config: Config, state: State, seen: Diagnostics) -> State:
     """Note the new θ if its generation's members did better on what is being learnt than any before."""
     if config.carry != "best-population" or not seen.fitness.size:
         return state
-    survivors = seen.fitness[np.isfinite(seen.fitness)]
-    mean = float(survivors.mean()) if survivors.size else -np.inf
-    is_best = mean > state.best_return or not state.best_theta.size
-    return replace(state, best_theta=state.theta, best_return=mean) if is_best else state
+    is_best = seen.mean_fitness > state.best_return or not state.best_theta.size
+    return replace(state, best_theta=state.theta, best_return=seen.mean_fitness) if is_best else state
 
 
 def recorded(

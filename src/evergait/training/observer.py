@@ -57,6 +57,12 @@ class Diagnostics:
         parts = zip(self.step.batches, self.step.fitness, strict=True)
         return np.concatenate([np.zeros(0), *(part for batch, part in parts if not batch.replay)])
 
+    @property
+    def mean_fitness(self) -> float:
+        """Of the members that did not diverge; −∞ where all did."""
+        survivors = self.fitness[np.isfinite(self.fitness)]
+        return float(survivors.mean()) if survivors.size else -math.inf
+
     def numbers(self) -> dict[str, float]:
         """For the ledger and for dashboards; what is not a finite number is left out."""
         fitness = self.fitness[np.isfinite(self.fitness)]

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
-
 from evergait.config import Config
 from evergait.core.arrays import Float32
 from evergait.core.random import INITIAL_WEIGHTS
@@ -25,12 +23,10 @@ def restart(config: Config, policy: Policy, stage: Stage, start: State, state: S
         return state
     if not seen.fitness.size:
         return state
-    survivors = seen.fitness[np.isfinite(seen.fitness)]
-    mean = float(survivors.mean()) if survivors.size else -np.inf
-    if not state.rival or mean > state.rival_return:
+    if not state.rival or seen.mean_fitness > state.rival_return:
         groups = ("optimizer.", "statistics.")
         kept = {name: tensor for name, tensor in state.tensors().items() if name.startswith(groups)}
-        state = replace(state, rival={"theta": state.theta, **kept}, rival_return=mean)
+        state = replace(state, rival={"theta": state.theta, **kept}, rival_return=seen.mean_fitness)
     state = replace(state, n_started=state.n_started + 1)
     if state.n_started < config.starts:
         theta = fresh(config, policy, stage, start.theta, state.n_started)
