@@ -15,6 +15,7 @@ from evergait.core.files import sha256
 from evergait.core.random import layer_index
 from evergait.live.robots import encoded
 from evergait.methods import Distill, Naive
+from evergait.methods.distill import memory_names
 from evergait.policy import Policy, Statistics
 from evergait.policy.network import ActiveLayer
 from evergait.store.ledger import Record
@@ -83,8 +84,8 @@ def _known(entry: Entry, stage: int, results: Results, task: Task) -> tuple[Arra
 
 
 def _kept(state: State, task: Task) -> tuple[Array, Array] | None:
-    names = f"distill.{task}.observations", f"distill.{task}.outputs"
-    return (state.memory[names[0]], state.memory[names[1]]) if names[0] in state.memory else None
+    seen, outputs = memory_names(task)
+    return (state.memory[seen], state.memory[outputs]) if seen in state.memory else None
 
 
 def _collect(entry: Entry, stage: int, state: State, method: Distill, task: Task) -> tuple[Array, Array]:

@@ -50,12 +50,12 @@ class Distill(Method, name="distill"):
 
     def begin(self, context: Context, theta: Float32, memory: Memory, collect: Collect) -> Memory:
         """Collect from the task that was just left; a task that is learnt again need not be remembered meanwhile."""
-        forgotten = [name for task in context.stage.tasks for name in _names(task)]
+        forgotten = [name for task in context.stage.tasks for name in memory_names(task)]
         memory = {name: value for name, value in memory.items() if name not in forgotten}
         if task := context.stage.just_left:
             observations = collect(task, self.collection)
             outputs = context.network(task).outputs(theta.astype(np.float64), observations)
-            memory |= zip(_names(task), (observations, outputs.astype(np.float32)), strict=True)
+            memory |= zip(memory_names(task), (observations, outputs.astype(np.float32)), strict=True)
         return memory
 
     def after_step(self, context: Context, step: Step, theta: Float32, memory: Memory) -> tuple[Float32, Memory]:
@@ -68,7 +68,7 @@ class Distill(Method, name="distill"):
         for i, (task, share) in enumerate(
             zip(stage.earlier, split_evenly(self.batch, len(stage.earlier)), strict=True)
         ):
-            observations, outputs = (memory[name] for name in _names(task))
+            observations, outputs = (memory[name] for name in memory_names(task))
             rows = noise.integers(self.steps * share, i).reshape(self.steps, share) % np.uint32(len(observations))
             lessons.append((context.network(task), observations, outputs, rows))
         state = adam.start(len(moved))
@@ -81,5 +81,6 @@ class Distill(Method, name="distill"):
         return moved.astype(np.float32), memory
 
 
-def _names(task: object) -> tuple[str, str]:
+def memory_names(task: object) -> tuple[str, str]:
+    """Of a task's observations and outputs, among what a method keeps."""
     return f"distill.{task}.observations", f"distill.{task}.outputs"
