@@ -20,6 +20,7 @@ import evergait
 from evergait.analysis.study import Analysis
 from evergait.analysis.transfer import panel, series
 from evergait.cli import main as cli
+from evergait.commands.train import field_docs
 from evergait.figures.drawing import Picture, draw_switches, legend_below, panels, task_colours
 from evergait.paper.study import analyse
 from evergait.studies.folder import load_results
@@ -174,16 +175,8 @@ def _signature(thing: Any) -> str:
 
 def _fields(cls: type) -> dict[str, str]:
     """Fields of a dataclass with the strings that are written below them."""
-    found = {}
-    for base in reversed(cls.__mro__):
-        if not base.__module__.startswith("evergait") or "__annotations__" not in vars(base):
-            continue
-        source = inspect.getsource(base)
-        for name in vars(base)["__annotations__"]:
-            match = re.search(rf'^    {name}:.*?\n    """(.*?)"""', source, re.MULTILINE | re.DOTALL)
-            if match and "\n    def " not in match[0]:
-                found[name] = match[1]
-    return found
+    bases = [base for base in reversed(cls.__mro__) if base.__module__.startswith("evergait.")]
+    return {name: words for base in bases for name, words in field_docs(base).items()}
 
 
 def _prose(text: str) -> str:

@@ -87,6 +87,13 @@ def test_every_method_has_a_page_with_formula_use_and_source() -> None:
         assert all(f"**{part}**" in text for part in ("Formula.", "When to use it.", "Source.")), name
 
 
+def test_the_api_reference_tells_of_a_field_what_is_written_below_it() -> None:
+    api = load("site").api()
+    assert "| `sigma` | Standard deviation of the perturbations, σ. |" in api  # of Config
+    told = [line for line in api.splitlines() if "Python modules of your own" in line]
+    assert [line.split("`")[1] for line in told] == ["plugins"]  # and not of those above it, which have nothing
+
+
 def test_curves_on_the_methods_pages_are_what_the_ledgers_say() -> None:
     site, analysis = load("site"), studies()["methods"]
     without = [name for name in METHODS if name not in analysis.results.conditions]
