@@ -30,7 +30,8 @@ from evergait.report.html import render_report, sentence
 from evergait.scores.metrics import Metrics
 from evergait.store.ledger import Ledger, Record, best_of, worst_of
 from evergait.studies.folder import load_results
-from evergait.studies.results import Entry, Results, order_name
+from evergait.studies.results import Entry, Results
+from evergait.training.frame import order_name
 from evergait.training.run import Run
 from paper.test_claims import ORDER, TASKS, FakeRun, paper_results, ranged_ledger
 

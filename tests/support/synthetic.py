@@ -16,7 +16,8 @@ from evergait.store.ledger import Ledger, Record, header_line, record_line
 from evergait.store.phases import PhaseStore, identity_hash
 from evergait.studies.base import read_study
 from evergait.studies.folder import load_results, open_study
-from evergait.studies.results import Entry, Results, order_name
+from evergait.studies.results import Entry, Results
+from evergait.training.frame import order_name
 from evergait.training.phases import Phase, plan_phases
 from evergait.training.run import Run, open_folder
 from evergait.training.state import State

@@ -9,8 +9,9 @@ import tyro
 
 from evergait.core.errors import EvergaitError, nearest
 from evergait.studies.folder import is_study, load_results
-from evergait.studies.results import Entry, Results, order_name
+from evergait.studies.results import Entry, Results
 from evergait.tasks import parse_stream
+from evergait.training.frame import order_name
 from evergait.training.run import Run
 from evergait.workers import WorkersChoice
 

@@ -17,8 +17,9 @@ from evergait.store.archive import archive_path
 from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.studies.folder import StoredCell, is_study, read_cells
 from evergait.studies.progress import GROWING, RUNNING, phase_standing
-from evergait.studies.results import order_name
 from evergait.studies.scheduler import FAILURES
+from evergait.training.frame import order_name
+from evergait.training.run import described_run
 
 DEPTH = 3
 """How far below a folder trainings are looked for."""
@@ -87,14 +88,12 @@ def _study(folder: Path) -> Training:
 
 
 def _run(folder: Path) -> Training:
-    described = read_json(folder / "run.json")
-    names, store = described.get("phases"), described.get("store")
-    if not isinstance(names, list) or not isinstance(store, str):
-        raise EvergaitError(f"{folder / 'run.json'}: must have a list `phases` and a text `store`")
-    config = read_config(folder / "config.toml")
-    order, phases = order_name([task.name for task in config.stream_tasks]), tuple(map(str, names))
+    described, config = described_run(folder), read_config(folder / "config.toml")
+    order, phases = order_name([task.name for task in config.stream_tasks]), tuple(map(str, described["phases"]))
     cell = StoredCell(config.method.name, order, config.seed, to_data(config), phases)
-    if store != "phases":  # a page for a whole folder of trainings asks nobody whether it may look elsewhere
+    if (
+        store := described["store"]
+    ) != "phases":  # a page for a whole folder of trainings asks nobody whether it may look elsewhere
         raise EvergaitError(f"{folder / 'run.json'}: its phases are in {store!r}, outside its folder")
     return Training(folder, folder.name, (cell,), PhaseStore.inside(folder))
 

@@ -8,8 +8,9 @@ from evergait.config import Config
 from evergait.core.errors import EvergaitError, nearest
 from evergait.methods import Naive
 from evergait.studies.base import SINGLE, Study
-from evergait.studies.results import order_name, phase_label
+from evergait.studies.results import phase_label
 from evergait.tasks import Task, parse_stream
+from evergait.training.frame import order_name
 from evergait.training.phases import Phase, plan_phases
 
 

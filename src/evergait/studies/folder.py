@@ -32,7 +32,8 @@ from evergait.store.archive import archive_path, read_beside
 from evergait.store.phases import PhaseStore
 from evergait.studies.base import Study
 from evergait.studies.cells import Cell, study_cells
-from evergait.studies.results import Entry, Results, order_name
+from evergait.studies.results import Entry, Results
+from evergait.training.frame import order_name
 from evergait.training.run import Run
 
 OWN_FILES = ("study.toml", "study.json", "phases", "phases.zip", "lock")

@@ -6,7 +6,6 @@ from html import escape
 from pathlib import Path
 
 from evergait.training.frame import Frame, make_frame
-from evergait.training.frame import order_name as order_name
 from evergait.training.phases import outdated
 from evergait.training.run import Run
 

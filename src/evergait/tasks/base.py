@@ -120,6 +120,11 @@ def parse_task(text: str) -> Task:
     return Task(identifier, variant)
 
 
+def as_task(task: Task | str) -> Task:
+    """A task, or the one that a text names."""
+    return task if isinstance(task, Task) else parse_task(task)
+
+
 def _parts(text: str) -> tuple[str, str]:
     """A task's id and how its variant is spelt. Folders of a robot's file may have an @ in their names, too.
 

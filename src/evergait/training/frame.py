@@ -12,6 +12,7 @@ from evergait.core.arrays import Array
 from evergait.core.errors import EvergaitError
 from evergait.core.files import write_atomically
 from evergait.store.ledger import Ledger
+from evergait.tasks.base import short
 
 KINDS: dict[str, Any] = {
     "condition": object,
@@ -93,4 +94,4 @@ def order_name(stream: Sequence[str]) -> str:
     >>> order_name(["Hopper-v5", "Swimmer-v5"])
     'Hopper > Swimmer'
     """
-    return " > ".join(name.replace("-v5", "") for name in stream)
+    return " > ".join(map(short, stream))

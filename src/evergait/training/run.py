@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,8 @@ from evergait.scores.metrics import Metrics
 from evergait.scores.scale import scale_of
 from evergait.store.ledger import Ledger
 from evergait.store.phases import PhaseFolder, PhaseStore
-from evergait.tasks import Task, parse_task
+from evergait.tasks import Task
+from evergait.tasks.base import as_task
 from evergait.training.frame import Frame, make_frame, order_name
 from evergait.training.observer import NotebookProgress, Observer, in_notebook
 from evergait.training.phases import Phase, PhaseTrainer, changed, outdated, plan_phases
@@ -65,10 +67,8 @@ class Run:
         path = as_path(path, "path")
         if not (path / "run.json").exists():
             raise EvergaitError(f"{path}: is not a run's folder (it has no run.json); `evergait train --out` makes one")
-        described = read_json(path / "run.json")
-        names, named = described.get("phases"), described.get("store")
-        if not isinstance(names, list) or not isinstance(named, str):
-            raise EvergaitError(f"{path / 'run.json'}: must have a list `phases` and a text `store`")
+        described = described_run(path)
+        names, named = described["phases"], described["store"]
         if described.get("config") not in (None, sha256(read_bytes(path / "config.toml"))):
             raise EvergaitError(
                 f"{path / 'config.toml'}: does not match its digest in run.json; it was damaged or edited"
@@ -152,7 +152,7 @@ class Run:
 
     def act(self, task: str | Task, observation: object, stage: int = -1) -> Float32 | int:
         """What the policy at the end of a stage does on seeing an observation of a task: what `env.step` takes."""
-        task = task if isinstance(task, Task) else parse_task(task)
+        task = as_task(task)
         if (task, stage) not in self._acting:
             state = self.state(stage)
             network = self.policy.network(known_task(self.policy, task), state.statistics)
@@ -192,6 +192,14 @@ class Run:
             raise EvergaitError(
                 f"{self.path}: no phase of this run is finished yet; run the same `train` command again"
             )
+
+
+def described_run(path: Path) -> dict[str, Any]:
+    """What run.json says: hashes of the phases, and where they are."""
+    described = read_json(path / "run.json")
+    if not isinstance(described.get("phases"), list) or not isinstance(described.get("store"), str):
+        raise EvergaitError(f"{path / 'run.json'}: must have a list `phases` and a text `store`")
+    return described
 
 
 def known_task(policy: Policy, task: Task) -> Task:
@@ -264,9 +272,8 @@ def open_folder(config: Config, out: Path, store: Path) -> None:
 
 def _write_folder(config: Config, out: Path, store: Path) -> None:
     """Its files, as far as they are missing or say something else."""
-    if not (
-        (out / "config.toml").exists() and (out / "run.json").exists()
-    ):  # a kill may have left one, the same as now
+    # A kill may have left one of them, the same as now.
+    if not all((out / name).exists() for name in ("config.toml", "run.json")):
         require_own(out / "config.toml", config.to_toml().encode())
         write_atomically(out / "config.toml", config.to_toml().encode())
     there = read_config(out / "config.toml")

@@ -16,7 +16,8 @@ from evergait.engines.planar.engine import PlanarEngine
 from evergait.engines.planar.robot import compile_robot
 from evergait.policy import Network
 from evergait.policy.network import Activation, ActiveLayer
-from evergait.tasks import Task, parse_task, spaces
+from evergait.tasks import Task, spaces
+from evergait.tasks.base import as_task
 
 MOST_TRACE = 1 << 32
 """Bytes of the positions that one call may bring back."""
@@ -40,7 +41,7 @@ def policy(task: Task | str, hidden: tuple[int, ...] = (), activation: Activatio
 
     θ of it is a flat vector: of each layer the weights (n_out, n_in) by rows, then the bias.
     """
-    known = spaces(_task(task))
+    known = spaces(as_task(task))
     hidden = as_widths(hidden)
     if activation not in ACTIVATIONS:
         raise EvergaitError(f"activation: is {activation!r}{nearest(activation, ACTIVATIONS)}")
@@ -73,7 +74,7 @@ def rollout(
 
     An episode is what a policy would do in `make(task)` after `reset(seed=...)`, to the bit.
     """
-    known = _task(task)
+    known = as_task(task)
     if not isinstance(network, Network):
         raise EvergaitError(f"network: is {network!r}; it must be a Network, such as policy({known.name!r})")
     each, engine, starts = _thetas(thetas, n_parameters(network)), PlanarEngine(), _seeds(seeds)
@@ -108,10 +109,6 @@ def rollout(
         outcome.diverged.reshape(n, m),
         trace.reshape(n, m, *trace.shape[1:]) if trajectories else None,
     )
-
-
-def _task(task: Task | str) -> Task:
-    return task if isinstance(task, Task) else parse_task(task)
 
 
 def as_widths(hidden: Any) -> tuple[int, ...]:

@@ -17,23 +17,20 @@ from evergait.core.random import OBSERVATION_NOISE
 from evergait.engines.base import Episodes, Outcome
 from evergait.engines.planar.model import PlanarModel
 from evergait.engines.planar.robot import compile_robot
-from evergait.tasks import Task, parse_task
-
-
-def _named(task: Task | str) -> Task:
-    return parse_task(task) if isinstance(task, str) else task
+from evergait.tasks import Task
+from evergait.tasks.base import as_task
 
 
 def supports(task: Task | str) -> bool:
     """Whether the planar engine can simulate a task."""
-    return not PlanarEngine().refuses(_named(task))
+    return not PlanarEngine().refuses(as_task(task))
 
 
 def step(
     task: Task | str, qpos: Float64, qvel: Float64, action: Float64, n_steps: int = 1, n_threads: int = 1
 ) -> tuple[Float64, Float64]:
     """Advance n robots by environment steps under constant actions: (n, nq), (n, nv), (n, nu) to new (qpos, qvel)."""
-    robot = compile_robot(_named(task))
+    robot = compile_robot(as_task(task))
     if n_steps < 0:
         raise EvergaitError(f"n_steps: is {n_steps}; it must be at least 0")
     return step_model(robot.model, qpos, qvel, action, n_steps * robot.rules.n_frames, n_threads)
