@@ -108,6 +108,11 @@ class Group:
         return self.metrics[0].n_stages
 
     @property
+    def is_baseline(self) -> bool:
+        """Whether one task was learnt alone, for others to be measured by."""
+        return self.entries[0].is_baseline
+
+    @property
     def is_done(self) -> bool:
         """Whether every phase of the stream is finished."""
         return self.entries[0].run.is_done
@@ -144,10 +149,10 @@ def group_entries(entries: Sequence[Entry], metrics: Callable[[Entry], Metrics])
         furthest = max(shapes, key=lambda shape: (len(shape), shapes.count(shape)))
         alike = tuple(entry for entry, shape in zip(found, shapes, strict=True) if shape == furthest)
         groups.append(Group(condition, order, alike, tuple(map(metrics, alike)), len(found) - len(alike)))
-    return sorted(groups, key=lambda group: group.condition == "single")
+    return sorted(groups, key=lambda group: group.is_baseline)
 
 
 def without_unfinished(groups: Sequence[Group]) -> list[Group]:
     """Leave out streams that are not trained to their end, unless there is no other: they would be empty panels."""
-    any_done = any(group.is_done for group in groups if group.condition != "single")
+    any_done = any(group.is_done for group in groups if not group.is_baseline)
     return [group for group in groups if group.is_done or not any_done]

@@ -166,7 +166,7 @@ def _are_numbers(values: Any, *shape: int) -> bool:
 
 def _singles(results: Results) -> list[Run]:
     """The first seed's single-task runs, three at most."""
-    runs = [entry.run for entry in results.entries if entry.condition == "single"]
+    runs = [entry.run for entry in results.baselines]
     seed = min((run.config.seed for run in runs), default=0)
     return [run for run in runs if run.config.seed == seed][:3]
 

@@ -93,7 +93,7 @@ class Analysis:
     @cached_property
     def streams(self) -> list[Group]:
         """Those without single-task baselines, unless there is nothing else."""
-        return [group for group in self.groups if group.condition != "single"] or self.groups
+        return [group for group in self.groups if not group.is_baseline] or self.groups
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
@@ -187,8 +187,7 @@ def analyse_by_score(results: Results, references: Mapping[str, float]) -> Analy
     runs = [entry.run for entry in results.entries]
     phases = {phase.name: ledger for run in runs for phase, ledger in zip(run.phases, run.ledgers, strict=True)}
     ledgers = list(phases.values())  # each once, however many runs share it
-    singles = [entry for entry in results.entries if entry.condition == "single"]
-    own = single_task_source(results, settings(singles[0].run.config)) if singles else None
+    own = single_task_source(results, settings(results.baselines[0].run.config)) if results.baselines else None
     scale = scale_of(ledgers, references, own)
     return Analysis(results, dict.fromkeys((entry.condition for entry in results.entries), scale))
 
@@ -201,7 +200,7 @@ def settings(config: Config) -> Config:
 def single_task_phases(results: Results, shared: Config) -> dict[str, dict[int, tuple[str, Ledger]]]:
     """Task → seed → name and ledger of the phase that learnt it alone; a stream's first phase is one."""
     found: dict[str, dict[int, tuple[str, Ledger]]] = {}
-    for entry in sorted(results.entries, key=lambda entry: entry.condition != "single"):
+    for entry in sorted(results.entries, key=lambda entry: not entry.is_baseline):
         first = entry.run.ledgers[0]
         if len(first.learning) == 1 and settings(entry.run.config) == shared:
             phase = entry.run.phases[0].name if entry.run.phases else ""

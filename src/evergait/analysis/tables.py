@@ -39,8 +39,7 @@ def comparison_columns(analysis: Analysis, prefix: str = "") -> tuple[str, ...]:
 def single_task_table(analysis: Analysis) -> Table:
     """Single-task training: its best evaluation and its final policy, on all seeds' mean."""
     rows: list[tuple[Value, ...]] = []
-    singles = [entry for entry in analysis.results.entries if entry.condition == "single"]
-    if singles:
+    if singles := analysis.results.baselines:
         for task, phases in sorted(single_task_phases(analysis.results, settings(singles[0].run.config)).items()):
             published = analysis.published.single_task(task) if analysis.published else None
             ledgers = [ledger for _, ledger in phases.values()]
@@ -142,7 +141,7 @@ def runs_table(analysis: Analysis) -> Table:
     """Every finished run on its own."""
     rows: list[tuple[Value, ...]] = []
     for entry in analysis.results.entries:
-        if entry.run.is_done and entry.condition != "single":
+        if entry.run.is_done and not entry.is_baseline:
             metrics = analysis.metrics(entry)
             several = [_defined(measure(metrics)) if metrics.n_stages > 1 else None for measure in MEASURES.values()]
             returns = [_mean_return([entry], task) for task in analysis.tasks]

@@ -65,7 +65,7 @@ def select_run(folder: Path, which: Which) -> Run:
     entries = which.entries(results)
     if len(entries) == 1:
         return entries[0].run
-    first = next((entry for entry in entries if entry.condition != "single"), entries[0])
+    first = next((entry for entry in entries if not entry.is_baseline), entries[0])
     raise EvergaitError(
         f"{folder}: is a study, and {len(entries)} of its runs are meant; choose one, as in "
         f"--condition {first.condition} --order '{first.order}' --seed {first.seed}"

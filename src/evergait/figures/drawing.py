@@ -187,7 +187,7 @@ def side_by_side(analysis: Analysis, groups: Sequence[Group], name: str, caption
 
 def baselines_figure(analysis: Analysis) -> list[Picture]:
     """Single-task training of every task, as returns."""
-    singles = [group for group in analysis.groups if group.condition == "single"]
+    singles = [group for group in analysis.groups if group.is_baseline]
     if not singles:
         return []
     figure, axes = panels(1, len(singles), width=2.6)

@@ -124,7 +124,7 @@ def study_ranges(results: Results) -> list[Range]:
     """Every number of the paper's tables of extrema that this study has a finished phase for."""
     together: dict[tuple[str, str], list[Entry]] = {}
     for entry in results.entries:
-        if entry.condition != "single":
+        if not entry.is_baseline:
             together.setdefault((entry.condition, entry.order), []).append(entry)
     found = []
     for (condition, order), entries in together.items():

@@ -5,6 +5,7 @@ from functools import cached_property
 from html import escape
 from pathlib import Path
 
+from evergait.studies.base import SINGLE
 from evergait.training.frame import Frame, make_frame
 from evergait.training.phases import outdated
 from evergait.training.run import Run
@@ -15,12 +16,17 @@ class Entry:
     """One run of a study."""
 
     condition: str
-    """What is compared, such as naive, replay-192 or distinct; `single` marks single-task baselines."""
+    """What is compared, such as naive, replay-192 or distinct; `single` for single-task baselines."""
     order: str
     """The stream, such as Hopper > Swimmer > Walker2d."""
     seed: int
     run: Run
     """Its config and the phases that are done."""
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether one task was learnt alone, for others to be measured by."""
+        return self.condition == SINGLE
 
 
 @dataclass(frozen=True)
@@ -42,9 +48,14 @@ class Results:
         return Results(f"Run {Path(path).name}", Path(path), (entry,) if run.phases else ())
 
     @cached_property
+    def baselines(self) -> tuple[Entry, ...]:
+        """Runs of single tasks."""
+        return tuple(entry for entry in self.entries if entry.is_baseline)
+
+    @cached_property
     def conditions(self) -> tuple[str, ...]:
         """Conditions in the order of the study, without single-task baselines."""
-        return tuple(dict.fromkeys(entry.condition for entry in self.entries if entry.condition != "single"))
+        return tuple(dict.fromkeys(entry.condition for entry in self.entries if not entry.is_baseline))
 
     def _repr_html_(self) -> str:
         """What notebooks show: every run, with its mean returns at the end."""
