@@ -10,6 +10,7 @@ import numpy as np
 
 from evergait.core.arrays import Float64
 from evergait.core.errors import EvergaitError
+from evergait.engines.planar.subset import name_of
 
 MIN_VALUE, MIN_FRICTION = 1e-15, 1e-5  # MuJoCo's mjMINVAL, mjMINMU
 MIN_IMPEDANCE, MAX_IMPEDANCE = 1e-4, 0.9999  # mjMINIMP, mjMAXIMP
@@ -113,12 +114,12 @@ class Contacts:
     pair_dofs: list[tuple[int, int]] = field(default_factory=list)
 
 
-def find_contacts(model: Any, data: Any, frame: Any) -> Contacts:
+def find_contacts(frame: Any) -> Contacts:
     """Every pair of geoms that the filters let through, in MuJoCo's order."""
-    found = Contacts()
+    found, model = Contacts(), frame.model
     if model.npair:
         raise EvergaitError("explicit contact pairs are not supported")
-    names = [f"geom {model.geom(g).name or g!r}" for g in range(model.ngeom)]
+    names = [name_of(model, "geom", g) for g in range(model.ngeom)]
     for first in range(model.ngeom):
         for second in range(first + 1, model.ngeom):
             if not may_touch(model, first, second):
@@ -141,10 +142,11 @@ def find_contacts(model: Any, data: Any, frame: Any) -> Contacts:
             soft = softness(model, mixed.solref, mixed.solimp, mixed.margin, weight, where)
             if mixed.dimension == 3:
                 _check_stiffness(model, mixed, soft, where)
+            how = {"dimension": mixed.dimension, "friction": mixed.friction, "contact": soft}
             if model.geom_type[one] == PLANE:
-                _against_floor(found, model, data, frame, one, two, mixed, soft, names)
+                _against_floor(found, frame, one, two, how)
             else:
-                _against_each_other(found, model, data, frame, one, two, mixed, soft, names)
+                _against_each_other(found, frame, one, two, mixed.margin, how)
     order = np.argsort(found.point_dofs, kind="stable")
     found.points = [found.points[i] for i in order]
     found.point_dofs = [found.point_dofs[i] for i in order]
@@ -170,14 +172,16 @@ def _check_stiffness(model: Any, mixed: Mixed, soft: Row, where: str) -> None:
         )
 
 
-def _axis(model: Any, data: Any, frame: Any, geom: int, name: str) -> tuple[Float64, float]:
+def _axis(frame: Any, geom: int) -> tuple[Float64, float]:
     """A capsule's half axis in the plane, or zero for a sphere and for a capsule seen end on."""
+    model = frame.model
     if model.geom_type[geom] == SPHERE:
         return np.zeros(2), 0.0
-    direction = data.geom_xmat[geom].reshape(3, 3)[:, 2]
+    direction = frame.data.geom_xmat[geom].reshape(3, 3)[:, 2]
     angle = tilt(direction, frame.normal)
     off = min(angle, abs(math.pi / 2 - angle), math.pi - angle)
     if off > TOLERANCE:
+        name = name_of(model, "geom", geom)
         raise EvergaitError(f"{name}: its axis is neither in the plane of motion nor normal to it ({off:.2g} rad off)")
     if abs(math.pi / 2 - angle) > 1:
         return np.zeros(2), 0.0
@@ -185,45 +189,34 @@ def _axis(model: Any, data: Any, frame: Any, geom: int, name: str) -> tuple[Floa
     return length * frame.project(direction), length
 
 
-def _against_floor(
-    found: Contacts,
-    model: Any,
-    data: Any,
-    frame: Any,
-    floor: int,
-    geom: int,
-    mixed: Mixed,
-    soft: Row,
-    names: Any,
-) -> None:
+def _against_floor(found: Contacts, frame: Any, floor: int, geom: int, how: Row) -> None:
+    model, data, name = frame.model, frame.data, name_of(frame.model, "geom", floor)
     if model.body_weldid[model.geom_bodyid[floor]] != 0:
-        raise EvergaitError(f"{names[floor]}: a plane that moves is not supported")
+        raise EvergaitError(f"{name}: a plane that moves is not supported")
     normal = data.geom_xmat[floor].reshape(3, 3)[:, 2]
     if (off := tilt(normal, frame.up)) > TOLERANCE:
-        raise EvergaitError(
-            f"{names[floor]}: its normal is not the upward axis of the plane of motion ({off:.2g} rad off)"
-        )
+        raise EvergaitError(f"{name}: its normal is not the upward axis of the plane of motion ({off:.2g} rad off)")
     dof, anchor = frame.carrier(int(model.geom_bodyid[geom]))
-    axis, _ = _axis(model, data, frame, geom, names[geom])
+    axis, _ = _axis(frame, geom)
     centre = frame.project(data.geom_xpos[geom]) - anchor
     height = float(frame.project(data.geom_xpos[floor])[1])
     ends = [centre] if model.geom_type[geom] == SPHERE else [centre + axis, centre - axis]
     for end in ends:
         point = {"dof": dof, "x": end[0], "z": end[1], "radius": model.geom_size[geom, 0], "floor_height": height}
-        found.points.append({**point, "dimension": mixed.dimension, "friction": mixed.friction, "contact": soft})
+        found.points.append({**point, **how})
         found.point_dofs.append(dof)
 
 
-def _against_each_other(
-    found: Contacts, model: Any, data: Any, frame: Any, one: int, two: int, mixed: Mixed, soft: Row, names: Any
-) -> None:
+def _against_each_other(found: Contacts, frame: Any, one: int, two: int, margin: float, how: Row) -> None:
+    model, data = frame.model, frame.data
+    names = [name_of(model, "geom", g) for g in (one, two)]
     depth = [float(frame.normal @ data.geom_xpos[g]) for g in (one, two)]
-    reach, capsules, dofs = mixed.margin, [], []
-    for g in (one, two):
+    reach, capsules, dofs = margin, [], []
+    for i, g in enumerate((one, two)):
         dof, anchor = frame.carrier(int(model.geom_bodyid[g]))
-        axis, length = _axis(model, data, frame, g, names[g])
+        axis, length = _axis(frame, g)
         if model.geom_type[g] == CAPSULE and length == 0.0:
-            raise EvergaitError(f"{names[g]}: a capsule normal to the plane of motion may only touch the floor")
+            raise EvergaitError(f"{names[i]}: a capsule normal to the plane of motion may only touch the floor")
         radius = float(model.geom_size[g, 0])
         reach += radius + length
         x, z = frame.project(data.geom_xpos[g]) - anchor
@@ -231,9 +224,8 @@ def _against_each_other(
         capsules.append({"dof": dof, "x": x, "z": z, **shape})
         dofs.append(dof)
     if abs(depth[0] - depth[1]) > TOLERANCE:
-        if abs(depth[0] - depth[1]) > math.fsum(model.geom_size[g, 0] for g in (one, two)) + mixed.margin:
+        if abs(depth[0] - depth[1]) > math.fsum(model.geom_size[g, 0] for g in (one, two)) + margin:
             return  # side by side for ever
-        raise EvergaitError(f"{names[one]} and {names[two]}: they may touch but do not lie in one plane")
-    how = {"dimension": mixed.dimension, "friction": mixed.friction, "reach": reach * (1 + 1e-9), "contact": soft}
-    found.pairs.append({"a": capsules[0], "b": capsules[1], **how})
+        raise EvergaitError(f"{' and '.join(names)}: they may touch but do not lie in one plane")
+    found.pairs.append({"a": capsules[0], "b": capsules[1], "reach": reach * (1 + 1e-9), **how})
     found.pair_dofs.append((dofs[0], dofs[1]))

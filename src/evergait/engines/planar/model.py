@@ -18,7 +18,7 @@ from evergait import _native
 from evergait.core.arrays import Float64
 from evergait.core.errors import EvergaitError
 from evergait.engines.planar.contacts import TOLERANCE, Contacts, Row, find_contacts, softness, tilt
-from evergait.engines.planar.subset import MAX_PAIRS, MAX_POINTS, check_untouched, reasons
+from evergait.engines.planar.subset import MAX_PAIRS, MAX_POINTS, check_untouched, name_of, reasons
 
 SMALLEST_PIVOT = 1e-12
 """What must be left of a joint's inertia when the mass matrix at qpos0 is factorised."""
@@ -71,12 +71,12 @@ class Frame:
         axis = np.abs(data.xaxis[hinges[0]]) if hinges else np.array([0.0, 1.0, 0.0])
         across = int(np.argmax(axis))
         if (off := tilt(axis, np.eye(3)[across])) > TOLERANCE:
-            raise EvergaitError(f"joint {model.joint(hinges[0]).name!r}: its axis is not x, y or z ({off:.2g} rad off)")
+            raise EvergaitError(f"{name_of(model, 'joint', hinges[0])}: its axis is not x, y or z ({off:.2g} rad off)")
         forward, up = [k for k in range(3) if k != across]
         self.forward, self.up = np.eye(3)[forward], np.eye(3)[up]
         self.normal = np.cross(self.up, self.forward)
         self.anchors = np.array([self.project(anchor) for anchor in data.xanchor]).reshape(-1, 2)
-        self.model = model
+        self.model, self.data = model, data
 
     def project(self, vector: Float64) -> Float64:
         """(3,) in the world to (2,) in the plane."""
@@ -90,23 +90,19 @@ class Frame:
         dof = int(self.model.body_dofadr[body] + self.model.body_dofnum[body] - 1)
         return dof, self.anchors[dof]
 
-    def kind(self, joint: int, data: Any) -> tuple[int, float]:
+    def kind(self, joint: int) -> tuple[int, float]:
         """Kind of a joint and the sign of its axis."""
-        axis, name = data.xaxis[joint], self.model.joint(joint).name or joint
+        axis, name = self.data.xaxis[joint], name_of(self.model, "joint", joint)
         if self.model.jnt_type[joint] == int(mujoco.mjtJoint.mjJNT_HINGE):
             sign = math.copysign(1.0, axis @ self.normal)
             if (off := tilt(sign * axis, self.normal)) > TOLERANCE:
-                raise EvergaitError(
-                    f"joint {name!r}: its axis is not normal to the plane of motion ({off:.2g} rad off)"
-                )
+                raise EvergaitError(f"{name}: its axis is not normal to the plane of motion ({off:.2g} rad off)")
             return HINGE, sign
         kind = SLIDE_X if abs(axis @ self.forward) > abs(axis @ self.up) else SLIDE_Z
         along = (self.forward, self.up)[kind]
         sign = math.copysign(1.0, axis @ along)
         if (off := tilt(sign * axis, along)) > TOLERANCE:
-            raise EvergaitError(
-                f"joint {name!r}: it slides along neither axis of the plane of motion ({off:.2g} rad off)"
-            )
+            raise EvergaitError(f"{name}: it slides along neither axis of the plane of motion ({off:.2g} rad off)")
         return kind, sign
 
 
@@ -118,14 +114,14 @@ def compile_model(model: Any) -> PlanarModel:
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     frame = Frame(model, data)
-    contacts = find_contacts(model, data, frame)
+    contacts = find_contacts(frame)
     for count, limit, what in (
         (len(contacts.points), MAX_POINTS, "points that may touch the floor"),
         (len(contacts.pairs), MAX_PAIRS, "pairs of capsules that may touch"),
     ):
         if count > limit:
             raise EvergaitError(f"{count} {what} are more than {limit}")
-    dofs = _dofs(model, data, frame, contacts)
+    dofs = _dofs(frame, contacts)
     _check_pivots(model, data)
     parent = model.dof_parentid
     dense = not all(_related(parent, *pair) for pair in contacts.pair_dofs)
@@ -151,7 +147,7 @@ def compile_model(model: Any) -> PlanarModel:
         "dof": dofs,
         "point": contacts.points,
         "pair": contacts.pairs,
-        "actuator": _actuators(model, data, frame),
+        "actuator": _actuators(frame),
     }
     description = np.array([number for part, rows in parts.items() for row in rows for number in flatten(part, row)])
     if not np.isfinite(description).all():
@@ -169,9 +165,8 @@ def _check_pivots(model: Any, data: Any) -> None:
     for i in reversed(range(model.nv)):  # from the leaves, as the native core does
         pivot = inertia[i, i]
         if not pivot > SMALLEST_PIVOT * diagonal[i]:
-            joint = int(model.dof_jntid[i])
             raise EvergaitError(
-                f"joint {model.joint(joint).name or joint!r}: the mass matrix is singular: {pivot:.2g} is left of its "
+                f"{name_of(model, 'dof', i)}: the mass matrix is singular: {pivot:.2g} is left of its "
                 f"inertia of {diagonal[i]:.2g} beside other joints; it must be more than {SMALLEST_PIVOT:g} of it"
             )
         inertia -= np.outer(inertia[:, i], inertia[i]) / pivot
@@ -197,32 +192,15 @@ def _related(parent: Any, a: int, b: int) -> bool:
     return low in (-1, high)
 
 
-def _dofs(model: Any, data: Any, frame: Frame, contacts: Contacts) -> list[Row]:
-    n = model.nv
-    kinds = [frame.kind(int(model.dof_jntid[i]), data) for i in range(n)]
+def _dofs(frame: Frame, contacts: Contacts) -> list[Row]:
+    model, n = frame.model, frame.model.nv
+    kinds = [frame.kind(int(model.dof_jntid[i])) for i in range(n)]
     parent = [int(p) for p in model.dof_parentid]
     for i in range(n):
         if kinds[i][0] != HINGE and parent[i] >= 0 and kinds[parent[i]][0] == HINGE:
-            raise EvergaitError(
-                f"joint {model.joint(int(model.dof_jntid[i])).name!r}: a slide below a hinge is not supported"
-            )
+            raise EvergaitError(f"{name_of(model, 'dof', i)}: a slide below a hinge is not supported")
     arm = [frame.anchors[i] - (frame.anchors[parent[i]] if parent[i] >= 0 else 0.0) for i in range(n)]
-    mass, moment, inertia = np.zeros(n), np.zeros((n, 2)), np.zeros(n)
-    fluid: list[Row] = [NO_FLUID] * n
-    for body in range(1, model.nbody):
-        dof, anchor = frame.carrier(body)
-        if dof < 0:
-            continue
-        centre = frame.project(data.xipos[body]) - anchor
-        axes = data.ximat[body].reshape(3, 3)
-        spin = frame.normal @ axes
-        mass[dof] += model.body_mass[body]
-        moment[dof] += model.body_mass[body] * centre
-        inertia[dof] += dot(spin * spin, model.body_inertia[body]) + model.body_mass[body] * dot(centre, centre)
-        if model.opt.density > 0 or model.opt.viscosity > 0:
-            if model.body_weldid[body] != body or kinds[dof][0] != HINGE:
-                raise EvergaitError(f"body {model.body(body).name!r}: a fluid needs a hinge of its own on every body")
-            fluid[dof] = _fluid(model, frame, body, centre, axes)
+    mass, moment, inertia, fluid = _carried(frame, [kind for kind, _ in kinds])
     for i in reversed(range(n)):
         if (p := parent[i]) >= 0:
             mass[p] += mass[i]
@@ -233,7 +211,7 @@ def _dofs(model: Any, data: Any, frame: Frame, contacts: Contacts) -> list[Row]:
         joint = int(model.dof_jntid[i])
         kind, sign = kinds[i]
         lower, upper = sorted(sign * model.jnt_range[joint]) if model.jnt_limited[joint] else (0.0, 0.0)
-        margin, where = float(model.jnt_margin[joint]), f"joint {model.joint(joint).name or joint!r}"
+        margin, where = float(model.jnt_margin[joint]), name_of(model, "joint", joint)
         if model.jnt_limited[joint] and upper - lower <= 2 * margin:
             raise EvergaitError(f"{where}: both ends of its range can be active at once")
         weight = float(model.dof_invweight0[i])
@@ -267,8 +245,31 @@ def _dofs(model: Any, data: Any, frame: Frame, contacts: Contacts) -> list[Row]:
     return rows
 
 
-def _fluid(model: Any, frame: Frame, body: int, centre: Float64, axes: Float64) -> Row:
+def _carried(frame: Frame, kinds: Sequence[int]) -> tuple[Float64, Float64, Float64, list[Row]]:
+    """Mass, first moment, inertia and fluid of the bodies that each joint carries by itself."""
+    model, data, n = frame.model, frame.data, frame.model.nv
+    mass, moment, inertia = np.zeros(n), np.zeros((n, 2)), np.zeros(n)
+    fluid: list[Row] = [NO_FLUID] * n
+    for body in range(1, model.nbody):
+        dof, anchor = frame.carrier(body)
+        if dof < 0:
+            continue
+        centre = frame.project(data.xipos[body]) - anchor
+        axes = data.ximat[body].reshape(3, 3)
+        spin = frame.normal @ axes
+        mass[dof] += model.body_mass[body]
+        moment[dof] += model.body_mass[body] * centre
+        inertia[dof] += dot(spin * spin, model.body_inertia[body]) + model.body_mass[body] * dot(centre, centre)
+        if model.opt.density > 0 or model.opt.viscosity > 0:
+            if model.body_weldid[body] != body or kinds[dof] != HINGE:
+                raise EvergaitError(f"{name_of(model, 'body', body)}: a fluid needs a hinge of its own on every body")
+            fluid[dof] = _fluid(frame, body, centre, axes)
+    return mass, moment, inertia, fluid
+
+
+def _fluid(frame: Frame, body: int, centre: Float64, axes: Float64) -> Row:
     """MuJoCo's inertia-box model: linear and quadratic drag of a box with the body's mass and inertia."""
+    model = frame.model
     inertia, mass = model.body_inertia[body], float(model.body_mass[body])
     if mass == 0.0:
         return NO_FLUID
@@ -276,10 +277,8 @@ def _fluid(model: Any, frame: Frame, body: int, centre: Float64, axes: Float64) 
     across = int(np.argmax(np.abs(frame.normal @ axes)))
     angle = tilt(axes[:, across], frame.normal)
     if (off := min(angle, math.pi - angle)) > TOLERANCE:
-        name = model.body(body).name or body
-        raise EvergaitError(
-            f"body {name!r}: no axis of its inertia is normal to the plane of motion ({off:.2g} rad off)"
-        )
+        name = name_of(model, "body", body)
+        raise EvergaitError(f"{name}: no axis of its inertia is normal to the plane of motion ({off:.2g} rad off)")
     one, two = [k for k in range(3) if k != across]
     direction = frame.project(axes[:, one])
     diameter = float(box.sum()) / 3.0
@@ -297,11 +296,11 @@ def _fluid(model: Any, frame: Frame, body: int, centre: Float64, axes: Float64) 
     }
 
 
-def _actuators(model: Any, data: Any, frame: Frame) -> list[Row]:
-    rows: list[Row] = []
+def _actuators(frame: Frame) -> list[Row]:
+    model, rows = frame.model, list[Row]()
     for a in range(model.nu):
         joint = int(model.actuator_trnid[a, 0])
-        _, sign = frame.kind(joint, data)
+        _, sign = frame.kind(joint)
         gain = sign * float(model.actuator_gear[a, 0]) * float(model.actuator_gainprm[a, 0])
         limited = bool(model.actuator_ctrllimited[a])
         low, high = model.actuator_ctrlrange[a] if limited else (0.0, 0.0)

@@ -46,7 +46,8 @@ _COUNTS = {
 }
 
 
-def _name(model: Any, kind: str, index: int) -> str:
+def name_of(model: Any, kind: str, index: int) -> str:
+    """What messages call a part of a model; a degree of freedom by its joint."""
     if kind == "dof":
         kind, index = "joint", int(model.dof_jntid[index])
     return f"{kind} {getattr(model, kind)(index).name or index!r}"
@@ -60,7 +61,7 @@ def reasons(model: Any) -> Iterator[str]:
     for field, (what, kind) in _ZERO.items():
         bad = np.flatnonzero(np.atleast_2d(np.asarray(getattr(model, field)).T != 0).any(axis=0))
         if bad.size:
-            yield f"{_name(model, kind, int(bad[0]))}: {what} is not supported"
+            yield f"{name_of(model, kind, int(bad[0]))}: {what} is not supported"
     option = model.opt
     if option.integrator not in (int(mujoco.mjtIntegrator.mjINT_EULER), int(mujoco.mjtIntegrator.mjINT_RK4)):
         yield f"integrator {mujoco.mjtIntegrator(option.integrator).name[6:]} is not supported (only Euler and RK4)"
@@ -97,7 +98,7 @@ def reasons(model: Any) -> Iterator[str]:
     for joint in range(model.njnt):
         if int(model.jnt_type[joint]) not in (int(mujoco.mjtJoint.mjJNT_SLIDE), int(mujoco.mjtJoint.mjJNT_HINGE)):
             kind = mujoco.mjtJoint(int(model.jnt_type[joint])).name[6:].lower()
-            yield f"{_name(model, 'joint', joint)}: {kind} joints are not supported"
+            yield f"{name_of(model, 'joint', joint)}: {kind} joints are not supported"
 
 
 _CONSTANTS = ("dof_M0", "body_subtreemass", "body_invweight0", "dof_invweight0")
@@ -122,7 +123,8 @@ def check_untouched(model: Any) -> None:
         of_geoms = np.zeros(model.nbody, int)
         np.bitwise_or.at(of_geoms, model.geom_bodyid, getattr(model, f"geom_{field}"))
         if (lacking := np.flatnonzero(of_geoms & ~getattr(model, f"body_{field}"))).size:
+            name = name_of(model, "body", int(lacking[0]))
             raise EvergaitError(
-                f"{_name(model, 'body', int(lacking[0]))}: a {field} of its geoms was edited, and MuJoCo does not see "
-                f"it; set body_{field} too, or compile the model anew"
+                f"{name}: a {field} of its geoms was edited, and MuJoCo does not see it; set body_{field} too, or "
+                "compile the model anew"
             )
