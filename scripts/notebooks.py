@@ -27,9 +27,8 @@ def main() -> None:
             notebook = execute(path, Path(folder))
         for cell in notebook.cells:
             cell.metadata.pop("execution", None)
-            shown = [
-                o for o in cell.get("outputs", []) if o.get("name") != "stderr"
-            ]  # warnings name this machine's paths
+            # Warnings name this machine's paths.
+            shown = [o for o in cell.get("outputs", []) if o.get("name") != "stderr"]
             cell.outputs = [o for o in shown if len(str(o)) < LARGEST]
             if cell.cell_type != "code":
                 del cell["outputs"]

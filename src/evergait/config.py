@@ -239,11 +239,12 @@ class Config:
         line = NUMBER_BYTES * n_tasks * max(evaluation.episodes, evaluation.random_policies)
         right = f"fewer: a line of the ledger would have {line} bytes, at most {JSON_LIMIT}"
         require(line <= JSON_LIMIT, "evaluation.episodes", evaluation.episodes, right)
-        n_evaluations = self.phase_length // (evaluation.every_steps if self.steps else evaluation.every) + 2
+        every = "every_steps" if self.steps else "every"
+        between = getattr(evaluation, every)
+        n_evaluations = self.phase_length // between + 2
         ledger = n_evaluations * (NUMBER_BYTES * n_tasks * evaluation.episodes + 400)
-        every = "evaluation.every_steps" if self.steps else "evaluation.every"
         right = f"greater: a ledger of {n_evaluations} evaluations would have {ledger} bytes, at most {LEDGER_LIMIT}"
-        require(ledger <= LEDGER_LIMIT, every, evaluation.every_steps if self.steps else evaluation.every, right)
+        require(ledger <= LEDGER_LIMIT, f"evaluation.{every}", between, right)
         snapshots = min(evaluation.snapshots, n_evaluations)
         state = sum(part.nbytes for part in self.optimizer.start(1).values())
         rival = 4 + state if self.starts > 1 else 0

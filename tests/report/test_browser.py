@@ -260,9 +260,7 @@ def test_no_labels_collide_and_a_single_runs_chart_fills_the_page(
     assert chart["width"] > 0.95 * section["width"] or chart["width"] > 0.9 * (width - 60)
     labels = page.locator(".chart .tick").all_text_contents()
     assert any(label.startswith("\u2212") for label in labels)
-    assert (
-        page.locator(".chart .line").get_attribute("d").count("L") >= 5
-    )  # the curve is in sight, not beyond its edges
+    assert page.locator(".chart .line").get_attribute("d").count("L") >= 5  # the curve is in sight
     assert "of R*" not in page.locator("main").inner_text()
     assert page.locator("h1").inner_text().startswith("naive ended with a return of \u2212")
 

@@ -165,9 +165,8 @@ def pairwise(groups: Iterable[Group], direction: str) -> list[Chart]:
     by_condition: dict[str, Found] = {}
     for group in _streams(groups):
         tasks = [learning[0] for learning in group.learning]
-        once = [
-            i for i, task in enumerate(tasks) if tasks.count(task) == 1
-        ]  # what returns has no clean before or after
+        # What returns has no clean before or after.
+        once = [i for i, task in enumerate(tasks) if tasks.count(task) == 1]
         for earlier, later in ((a, b) for a in once for b in once if a < b):
             label = f"{short(tasks[earlier])} {arrow} {short(tasks[later])}"
             found = by_condition.setdefault(group.condition, {})

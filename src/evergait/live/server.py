@@ -124,9 +124,7 @@ class Handler(BaseHTTPRequestHandler):
     def _policy(self, asked: dict[str, str]) -> None:
         try:
             answer = self.server.answers.policy(asked["training"], asked["name"])
-        except (
-            EvergaitError
-        ) as error:  # a phase without a checkpoint is as common as one with: the page says it in words
+        except EvergaitError as error:  # such as that there is no checkpoint yet: the page says it in words
             answer = {"error": str(error)}
         self._send(200, to_json(answer))
 

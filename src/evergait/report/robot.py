@@ -189,12 +189,12 @@ class Robot:
         return float(1 / (self.steps_per_frame * self.env.unwrapped.dt))
 
     @cached_property
-    def camera(self) -> Any:
+    def camera(self) -> Camera:
         """Where it is seen from."""
         return camera_for(self.model)
 
     @cached_property
-    def skeleton(self) -> Any:
+    def skeleton(self) -> Skeleton:
         """Its moving parts."""
         return skeleton(self.model, self.camera, moving=True)
 
