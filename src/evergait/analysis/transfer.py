@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -57,7 +58,7 @@ def panel(group: Group) -> Panel:
     lines: dict[str, dict[str, Band]] = {name: {} for name in measures}
     for task in group.tasks:
         for name in measures:
-            band = group.over_seeds(lambda metrics, task=task, name=name: series(metrics, task, name))  # type: ignore[misc]
+            band = group.over_seeds(partial(series, task=task, measure=name))
             if not np.isnan(band.mean).all():
                 lines[name][task] = band
     unit, n_seeds = ledgers[0].axis_label, len(group.entries)

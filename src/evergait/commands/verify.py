@@ -95,12 +95,12 @@ class Verify:
         state, record = run.state(stage), run.ledgers[stage].records[-1]
         engines = {task.name: engine_name(run.config.engine, task) for task in run.policy.tasks}
         engines |= run.phases[stage].identity().get("engine", {})
+        evaluator = Evaluator(run.policy, {}, workers, run.config.evaluation, run.config.seed)
         rows: list[dict[str, object]] = []
         for task in run.policy.tasks:
             recorded = np.array(record.returns[task.name])
             n = min(self.episodes or len(recorded), len(recorded))
             errors.print(f"{name}: {task.name}, {n} episodes", style="dim", markup=False)
-            evaluator = Evaluator(run.policy, {}, workers, run.config.evaluation, run.config.seed)
             request = evaluator.episodes(state.theta, task, state.statistics, len(recorded)).rows(slice(0, n))
             played = as_recorded(workers.run("gymnasium", replace(request, horizon=record.horizon)))
             defined = recorded[np.isfinite(recorded)]

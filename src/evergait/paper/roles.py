@@ -5,6 +5,7 @@ By these roles two of the paper's figures and one of its tables are made: interf
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from evergait.analysis.groups import Values
 from evergait.analysis.study import Analysis, settings
@@ -12,6 +13,7 @@ from evergait.analysis.tables import extrema_table
 from evergait.config import Config
 from evergait.core.table import Table
 from evergait.methods import Multitask, Naive, Replay
+from evergait.scores.metrics import Metrics
 
 PAPER_POPULATION = 768
 
@@ -106,10 +108,7 @@ def heads_interference(analysis: Analysis, stage: int) -> tuple[list[str], Bars]
 
 
 def _interference(analysis: Analysis, condition: str, order: str, stages: Sequence[int]) -> list[Values]:
-    return [
-        analysis.gather(condition, lambda metrics, stage=stage: metrics.interference(stage), [order])  # type: ignore[misc]
-        for stage in stages
-    ]
+    return [analysis.gather(condition, partial(Metrics.interference, stage=stage), [order]) for stage in stages]
 
 
 def budgets_table(analysis: Analysis) -> Table:

@@ -1,7 +1,7 @@
 """Everything that is needed to do it again: commands, versions, seeds, settings."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -95,8 +95,8 @@ def _recorded(found: Any) -> str:
     return in_words({str(name): str(value) for name, value in found.items()})
 
 
-def _values(identities: object, key: str) -> str:
-    return ", ".join(sorted({str(identity[key]) for identity in identities if key in identity}))  # type: ignore[attr-defined]
+def _values(identities: Iterable[Mapping[str, Any]], key: str) -> str:
+    return ", ".join(sorted({str(identity[key]) for identity in identities if key in identity}))
 
 
 def settings(entries: Sequence[Entry]) -> list[Setting]:

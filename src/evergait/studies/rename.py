@@ -25,8 +25,8 @@ from evergait.store.phases import CHECKPOINT, PARTS, PhaseFolder, PhaseStore
 from evergait.studies.folder import read_cells, read_description
 from evergait.training.phases import Phase, plan_phases
 
-VERSIONS = ("algorithm", "libm", "mujoco", "parent", "plugins", "versions")
-"""What may differ between the old identity of a phase and the new one."""
+MAY_DIFFER = ("algorithm", "libm", "mujoco", "parent", "plugins", "versions")
+"""Between the old identity of a phase and the new one."""
 
 
 def rename_study(old: Path, new: Path) -> dict[str, str]:
@@ -75,7 +75,7 @@ def _copy(folder: PhaseFolder, path: Path, phase: Phase) -> None:
 
 
 def _settings(identity: Mapping[str, Any]) -> dict[str, str]:
-    return {key: repr(value) for key, value in identity.items() if key not in VERSIONS}
+    return {key: repr(value) for key, value in identity.items() if key not in MAY_DIFFER}
 
 
 if __name__ == "__main__":
