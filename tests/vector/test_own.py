@@ -208,6 +208,24 @@ def test_a_model_that_was_edited_after_it_was_compiled_is_refused() -> None:
         make_own(PlanarTask(model, speed))
 
 
+def test_a_model_that_is_edited_afterwards_is_another_one() -> None:
+    model = mujoco.MjModel.from_xml_string(CART)
+    env = make_own(PlanarTask(model, speed), 2)
+    env.reset(seed=1)
+    model.opt.gravity[2] = -1.0
+    twin, action = env.clone(), np.ones((2, 1))
+    env.set_variant(1, Variant(mass=2.0))
+    twin.set_variant(1, Variant(mass=2.0))
+    for _ in range(5):
+        seen = env.step(action)[0]
+        assert (seen == twin.step(action)[0]).all()
+    heavy = make_own(PlanarTask(CART, speed), 2, variants=[Variant(), Variant(mass=2.0)])
+    heavy.reset(seed=1)
+    for _ in range(5):
+        right = heavy.step(action)[0]
+    assert (seen == right).all()
+
+
 def test_observation_noise_is_refused_and_not_forgotten() -> None:
     words = r"variant: observation_noise is 0.1; it must be 0 for a robot of one's own"
     noisy = Variant(observation_noise=0.1)

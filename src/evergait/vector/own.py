@@ -68,10 +68,10 @@ class PlanarTask:
         require(isinstance(self.model, mujoco.MjModel | str | Path), "model", self.model, right)
 
     def load(self) -> Any:
-        """The model, compiled by MuJoCo."""
+        """The model, compiled by MuJoCo; nobody else's to edit."""
         try:
             if isinstance(self.model, mujoco.MjModel):
-                return self.model
+                return mujoco.MjModel.__copy__(self.model)
             with quiet():
                 if isinstance(self.model, Path) or not str(self.model).lstrip().startswith("<"):
                     return mujoco.MjModel.from_xml_path(str(self.model))
