@@ -1,11 +1,13 @@
 """What Gymnasium's VectorEnv promises, and what ours promises beyond it."""
 
 import dataclasses
+import gc
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.envs.mujoco import MujocoEnv
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import vector as wrappers
@@ -187,6 +189,18 @@ def test_variants_change_in_the_middle_of_an_episode() -> None:
     ):
         with pytest.raises(EvergaitError, match=message):
             env.set_variant(which, variant)  # type: ignore[arg-type]
+
+
+def test_variants_of_the_past_are_not_kept() -> None:
+    def alive() -> int:
+        gc.collect()
+        return sum(MujocoEnv in type(one).__mro__ for one in gc.get_objects())
+
+    env = make("Hopper-v5", 2)
+    before = alive()
+    for mass in np.linspace(1.1, 1.9, 20):
+        env.set_variant([0, 1], [Variant(mass=mass), Variant(mass=mass + 1)])
+    assert alive() <= before
 
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {

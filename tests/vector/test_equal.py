@@ -21,7 +21,7 @@ from evergait.engines.planar.robot import TASKS, compile_environment
 from evergait.policy.network import Acting
 from evergait.tasks import Task
 from evergait.tasks.quiet import quiet
-from evergait.vector import make
+from evergait.vector import Variant, make
 from evergait.vector.planar import PlanarRobots
 from evergait.vector.robots import Generators, normal_table
 
@@ -252,13 +252,15 @@ def test_generators_go_on_where_they_stood() -> None:
 
 def test_thousands_of_resets_draw_what_gymnasium_draws() -> None:
     for identifier in ("HalfCheetah-v5", "InvertedDoublePendulum-v5", "Hopper-v5"):
-        env = make(identifier, 3)
+        factors = 1.0, 0.5, 1.0
+        env = make(identifier, 3, variants=[Variant(reset_noise=factor) for factor in factors])
         env.reset(seed=4)
-        source = env.robots.source  # type: ignore[attr-defined]
-        generators = [seeding.np_random(4 + i)[0] for i in range(3)]
+        right: Any = gymnasium.make(identifier).unwrapped
+        noise, generators = right._reset_noise_scale, [seeding.np_random(4 + i)[0] for i in range(3)]
         for _ in range(300):
             for i, generator in enumerate(generators):
-                qpos, qvel = source.draw(env.variants[i], generator)
-                assert env.robots.arrays.position[i].tolist() == qpos.tolist()  # type: ignore[attr-defined]
-                assert env.robots.arrays.velocity[i].tolist() == qvel.tolist()  # type: ignore[attr-defined]
+                right._reset_noise_scale, right.np_random = noise * factors[i], generator
+                right.reset_model()
+                assert env.robots.arrays.position[i].tolist() == right.data.qpos.tolist()  # type: ignore[attr-defined]
+                assert env.robots.arrays.velocity[i].tolist() == right.data.qvel.tolist()  # type: ignore[attr-defined]
             env.reset()

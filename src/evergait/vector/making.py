@@ -28,6 +28,8 @@ from evergait.vector.robots import Robots
 _FORWARD = {"x_velocity": float, "reward_forward": float, "reward_ctrl": np.float32}
 _UPRIGHT_RESET = {"x_position": float, "z_distance_from_origin": float}
 _FLAT_RESET = {"x_position": float, "y_position": float, "distance_from_origin": float}
+MOST_GROUPS = 4096
+"""Variants that are kept compiled, a few kilobytes each; others may be any number, and are compiled again."""
 _PENALTIES = {"distance_penalty": float, "velocity_penalty": float}
 
 RESET_COLUMNS: dict[str, dict[str, type[Any]]] = {
@@ -54,36 +56,35 @@ class TaskSource:
     """Robots of one Gymnasium id; keyword arguments are those of its environment."""
 
     def __init__(self, task: Task, options: Mapping[str, Any]) -> None:
-        self.id, self.options = task.id, dict(options)
         self.kind = f"{task.id} with xml_file {options['xml_file']}" if "xml_file" in options else task.id
-        self._robots: dict[Variant, Robot] = {}
-        first = self.robot(task.variant)
+        make = functools.partial(_make_task, dict(options))
+        self._first = first = compile_environment(task, make)
+        self.group = functools.lru_cache(MOST_GROUPS)(functools.partial(_group, _group_of(first), task, make))
         self.n_dofs, self.n_actions = first.model.n_dofs, first.model.n_actuators
         self.ends: bool = getattr(first.env, "_terminate_when_unhealthy", True)
         self.start: Start = "normal" if task.id in _NORMAL_VELOCITIES else "uniform"
         self.step_columns, self.reset_columns = STEP_COLUMNS[task.id], RESET_COLUMNS[task.id]
 
-    def robot(self, variant: Variant) -> Robot:
-        """The compiled robot of a variant."""
-        if variant not in self._robots:
-            self._robots[variant] = compile_environment(Task(self.id, variant), self._make)
-        return self._robots[variant]
-
-    def _make(self, task: Task) -> gymnasium.Env[Any, Any]:
-        return make_environment(task.id, self.options)
-
-    def group(self, variant: Variant) -> Group:
-        """The robot of a variant; raises EvergaitError if there is none."""
-        robot = self.robot(variant)
-        env, rules = robot.env, robot.rules
-        n_observations = 2 * robot.model.n_dofs - rules.n_hidden
-        n_observations += robot.model.n_dofs if rules.kind == "double pendulum" else 0
-        start = env.init_qpos, env.init_qvel, check_noise(env._reset_noise_scale, "reset_noise_scale")
-        return Group(robot.model.description, rules.flat(), *start, n_observations)
-
     def draw(self, variant: Variant, generator: np.random.Generator) -> tuple[Float64, Float64]:
         """Position and velocity at the start of an episode, by the environment's own reset."""
-        return self.robot(variant).draw(generator)
+        return self._first.draw(generator, self.group(variant).reset_noise)
+
+
+def _group(first: Group, task: Task, make: Callable[[Task], Any], variant: Variant) -> Group:
+    """The robot of a variant; raises EvergaitError if there is none."""
+    return first if variant == task.variant else _group_of(compile_environment(Task(task.id, variant), make))
+
+
+def _group_of(robot: Robot) -> Group:
+    env, rules = robot.env, robot.rules
+    n_observations = 2 * robot.model.n_dofs - rules.n_hidden
+    n_observations += robot.model.n_dofs if rules.kind == "double pendulum" else 0
+    start = env.init_qpos, env.init_qvel, check_noise(env._reset_noise_scale, "reset_noise_scale")
+    return Group(robot.model.description, rules.flat(), *start, n_observations)
+
+
+def _make_task(options: Mapping[str, Any], task: Task) -> gymnasium.Env[Any, Any]:
+    return make_environment(task.id, options)
 
 
 def make_environment(identifier: str, options: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:

@@ -37,6 +37,8 @@ _N_HIDDEN = {"HalfCheetah-v5": 1, "Hopper-v5": 1, "Swimmer-v5": 2, "Walker2d-v5"
 SLIDE, HINGE = int(mujoco.mjtJoint.mjJNT_SLIDE), int(mujoco.mjtJoint.mjJNT_HINGE)
 Range = tuple[float, float]
 _EVERYWHERE: Range = (-np.inf, np.inf)
+MOST_ROBOTS = 64
+"""Compiled tasks that are kept, a megabyte each."""
 _drawing = threading.Lock()
 """Threads share a compiled robot, and its environment draws for one of them at a time."""
 
@@ -86,10 +88,15 @@ class Robot:
             position[row], velocity[row] = self.draw(seeding.np_random(seed)[0])
         return position[place], velocity[place]
 
-    def draw(self, generator: np.random.Generator) -> tuple[Float64, Float64]:
-        """The same from a generator, which moves on: one position and velocity, by the environment's own reset."""
+    def draw(self, generator: np.random.Generator, noise: float | None = None) -> tuple[Float64, Float64]:
+        """The same from a generator, which moves on: one position and velocity, by the environment's own reset.
+
+        A scale of noise, once given, stays.
+        """
         drawn: list[Float64] = []
         with _drawing:
+            if noise is not None:
+                self.env._reset_noise_scale = noise
             self.env.set_state = lambda qpos, qvel: drawn.extend((qpos, qvel))
             self.env._get_obs = lambda: None
             self.env.np_random = generator
@@ -102,7 +109,7 @@ def compile_robot(task: Task) -> Robot:
     return _compiled(task, robot_digest(task))
 
 
-@functools.cache
+@functools.lru_cache(MOST_ROBOTS)
 def _compiled(task: Task, digest: str) -> Robot:
     return compile_environment(task, make)
 
