@@ -12,7 +12,7 @@ import matplotlib as mpl
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from oracles import (  # noqa: E402

@@ -167,6 +167,13 @@ def test_nothing_beside_the_benchmarks_hides_the_standard_library() -> None:
         assert done.returncode == 0
 
 
+def test_the_comparison_with_mujoco_starts() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / "physics.py", "--help"], capture_output=True, check=True
+    )
+    assert b"--states" in done.stdout
+
+
 RESULTS = Path(__file__).parents[2] / "results"
 DECLARED = {"paper": ("paper", "full"), "authors-third": ("authors", "third")}
 """Folder → study and scale, where they are not the folder's name and the study's own."""
