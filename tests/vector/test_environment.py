@@ -389,3 +389,7 @@ def test_a_spec_says_what_was_made() -> None:
     endless = make("Hopper-v5", 2, max_episode_steps=0).spec
     assert endless is not None
     assert endless.max_episode_steps is None
+    for limit in (0, 50):
+        found: Any = gymnasium.make_vec("evergait/Hopper-v5", 2, max_episode_steps=limit)
+        assert found.spec.max_episode_steps == (limit or None)
+        assert gymnasium.make_vec(found.spec).spec == found.spec

@@ -1,11 +1,12 @@
 """A Gymnasium VectorEnv around robots: spaces, seeds, autoreset and infos as Gymnasium's SyncVectorEnv has them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
@@ -44,6 +45,7 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
     """`num_envs` robots, each equal to an environment of Gymnasium's own."""
 
     threads: int = 1
+    _spec: EnvSpec | None = None
 
     def __init__(
         self,
@@ -75,6 +77,17 @@ class VectorEnvironment(VectorEnv[Array, Array, Array]):
     def close_extras(self, **kwargs: Any) -> None:
         """Let go of the robots and of the threads that step them."""
         self._robots = None
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        """What was made; Gymnasium's make_vec gives one of its registry, whose time limit may be another one."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, given: EnvSpec | None) -> None:
+        if given and self._spec:
+            given = replace(given, max_episode_steps=self._spec.max_episode_steps)
+        self._spec = given
 
     @property
     def variants(self) -> tuple[Variant, ...]:
