@@ -1,12 +1,14 @@
 """What the gymnasium engine's processes leave behind: errors that speak, and nothing else."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -172,6 +174,27 @@ def test_refusals_name_what_is_wrong() -> None:
     gymnasium.register("Image-v0", lambda: _Image())  # type: ignore[arg-type]
     assert "a policy needs a vector" in engine.refuses(Task("Image-v0"))
     del gymnasium.registry["Image-v0"]
+
+
+@pytest.mark.parametrize(
+    ("version", "low", "high", "dtype", "message"),
+    [
+        (0, 0, 10, np.int32, r"its actions, Box\(0, 10, \(1,\), int32\), are whole numbers"),
+        (1, 0, np.inf, np.float32, "are bounded on one side only; give them both bounds, or none"),
+        (2, -np.inf, 0, np.float32, "are bounded on one side only"),
+        (3, -1e300, 1e300, np.float64, "are wider than float32 can count"),
+    ],
+)
+def test_actions_that_a_policy_would_miss_are_refused(
+    version: int, low: Any, high: Any, dtype: Any, message: str
+) -> None:
+    class Odd(_Image):
+        observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+        action_space: Any = gymnasium.spaces.Box(low, high, (1,), dtype)
+
+    gymnasium.register(f"Odd-v{version}", Odd)  # type: ignore[arg-type]
+    assert re.search(message, GymnasiumEngine().refuses(Task(f"Odd-v{version}")))
+    del gymnasium.registry[f"Odd-v{version}"]
 
 
 class _Image(gymnasium.Env):

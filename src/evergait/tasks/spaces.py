@@ -87,11 +87,27 @@ def _spaces_of(task: Task, env: gymnasium.Env[object, object]) -> Spaces:
         raise EvergaitError(f"task {task.name!r}: its actions are {what}; a policy needs a 1-D Box or Discrete")
     if not action.shape[0]:
         raise EvergaitError(f"task {task.name!r}: its actions have no number in them; a policy needs one to choose")
-    low, high = action.low.astype(np.float64), action.high.astype(np.float64)
-    bounded = np.isfinite(low) & np.isfinite(high)
-    middle = np.where(bounded, (low + high) / 2, 0.0).astype(np.float32)
-    half = np.where(bounded, (high - low) / 2, 1.0).astype(np.float32)
+    middle, half = _range_of(task, action)
     return Spaces(n_observations, action.shape[0], False, 0, middle, half, n_steps)
+
+
+def _range_of(task: Task, action: gymnasium.spaces.Box) -> tuple[Float32, Float32]:
+    """Middle and half the width of the actions: ±1 where they have no bounds."""
+    low, high = action.low.astype(np.float64), action.high.astype(np.float64)
+    bounded = np.isfinite(low)
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle = np.where(bounded, (low + high) / 2, 0.0).astype(np.float32)
+        half = np.where(bounded, (high - low) / 2, 1.0).astype(np.float32)
+    lacking = ""
+    if action.dtype.kind != "f":
+        lacking = "whole numbers, and a policy of real numbers cannot choose among them; make them Discrete"
+    elif (bounded != np.isfinite(high)).any():
+        lacking = "bounded on one side only; give them both bounds, or none"
+    elif not np.isfinite([middle, half]).all():
+        lacking = "wider than float32 can count; give them narrower bounds"
+    if lacking:
+        raise EvergaitError(f"task {task.name!r}: its actions, {action}, are {lacking}")
+    return middle, half
 
 
 def is_registered(task: Task) -> bool:
