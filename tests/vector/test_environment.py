@@ -191,6 +191,11 @@ def test_variants_change_in_the_middle_of_an_episode() -> None:
             env.set_variant(which, variant)  # type: ignore[arg-type]
 
 
+def test_making_a_robot_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    make("HalfCheetah-v5", 2).close()
+    assert capfd.readouterr() == ("", "")
+
+
 def test_variants_of_the_past_are_not_kept() -> None:
     def alive() -> int:
         gc.collect()

@@ -20,6 +20,7 @@ from evergait.engines import engine_name
 from evergait.engines.mujoco.tasks import RULES
 from evergait.engines.planar.robot import TASKS, Robot, compile_environment
 from evergait.tasks import Task, Variant, parse_task
+from evergait.tasks.quiet import quiet
 from evergait.vector.environment import VectorEnvironment
 from evergait.vector.mujoco import MujocoRobots
 from evergait.vector.planar import Group, PlanarRobots, Start, check_noise
@@ -90,7 +91,8 @@ def _make_task(options: Mapping[str, Any], task: Task) -> gymnasium.Env[Any, Any
 def make_environment(identifier: str, options: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
     """Gymnasium's own environment, without its passive checker."""
     try:
-        return gymnasium.make(identifier, disable_env_checker=True, **options)
+        with quiet():
+            return gymnasium.make(identifier, disable_env_checker=True, **options)
     except gymnasium.error.Error as error:
         raise EvergaitError(f"id {identifier!r}: Gymnasium cannot make it: {error}") from error
     except (TypeError, ValueError, ArithmeticError) as error:
