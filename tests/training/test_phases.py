@@ -233,3 +233,30 @@ def test_code_of_ones_own_that_was_edited_is_not_taken_for_what_was_trained(
     assert edited.returncode != 0
     assert "holds this run trained with" in edited.stderr
     assert ", now " in edited.stderr
+
+
+NOTEBOOK = """
+import importlib, pathlib, evergait, mine
+config = evergait.Config(stream=("Mine-v0",), generations=1, pairs=1, method=evergait.Naive())
+evergait.train(config, "out", threads=1)
+file = pathlib.Path("mine.py")
+file.write_text(file.read_text().replace("1.0", "-50.0").replace("(1,)", "(3,)"))
+importlib.reload(mine)
+try:
+    evergait.train(config, "out", threads=1)
+except evergait.EvergaitError as error:
+    print(error)
+run = evergait.train(config, "other", threads=1)
+print(run.ledger.records[-1].mean("Mine-v0"), len(run.act("Mine-v0", [0, 0])))
+"""
+
+
+def test_an_environment_that_was_edited_in_a_notebook_is_another_one(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(ENVIRONMENT.replace("Mine)", '"mine:Mine")'))
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-c", NOTEBOOK]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
+    assert run.returncode == 0, run.stderr
+    refused, result = run.stdout.splitlines()
+    assert "out holds this run trained with mine" in refused
+    assert result == "-50.0 3"

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from small import tiny_config, tiny_request
 
 from evergait.core.errors import EvergaitError
-from evergait.core.plugins import plugin_version
 from evergait.core.versions import difference, own_versions
 from evergait.engines import Outcome, get_engine
 from evergait.tasks import Task
@@ -210,7 +209,6 @@ def test_the_code_of_others_must_be_the_same_on_every_machine(
     sent = pack_request("gymnasium", replace(request, task=Task(task)))
     gymnasium.registry.pop(task, None)
     for where, words in (("here", ""), ("there", r"is \w{12}"), ("nowhere", "is missing")):
-        plugin_version.cache_clear()  # as in another process
         sys.modules.pop(module, None)
         monkeypatch.setattr(sys, "path", [str(tmp_path / where), *(x for x in sys.path if str(tmp_path) not in x)])
         importlib.invalidate_caches()
@@ -222,7 +220,6 @@ def test_the_code_of_others_must_be_the_same_on_every_machine(
             EvergaitError, match=rf"its code, the Python module '{module}', {words} on .* must be \w{{12}}"
         ):
             unpack_request(sent)
-    plugin_version.cache_clear()
     sys.modules.pop(module, None)
 
 

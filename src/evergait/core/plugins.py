@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Iterable
 from importlib import metadata
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 from evergait.core.errors import EvergaitError, in_words
@@ -84,22 +85,45 @@ def plugin_of(part: object) -> str:
     return "" if module.partition(".")[0] in ("", "evergait", "__main__") else module
 
 
-@functools.cache
 def plugin_version(module: str) -> str:
-    """What tells one version of a module from another: its package's version, or a digest of its files.
+    """The version of a module as this process has loaded it; until then, as it is now."""
+    spec = importlib.util.find_spec(module)
+    if module not in _loaded or _loaded[module][0] is not spec:  # a reload brings another one
+        _loaded[module] = spec, code_version(module)
+    return _loaded[module][1]
 
-    >>> plugin_version("numpy") == metadata.version("numpy")
+
+_loaded: dict[str, tuple[ModuleSpec | None, str]] = {}
+
+
+def code_version(module: str) -> str:
+    """What tells a module, as a new process would load it, from another: its package's version, or its files' digest.
+
+    >>> code_version("numpy") == metadata.version("numpy")
     True
     """
-    top = module.partition(".")[0]
-    for package in metadata.packages_distributions().get(top, ()):
-        return metadata.version(package)
+    if version := _packaged(module.partition(".")[0]):
+        return version
     spec = importlib.util.find_spec(module)
     if spec is None or not spec.origin or not Path(spec.origin).is_file():
         return ""
     folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
     files = [file for folder in folders for file in sorted(folder.rglob("*.py"))] or [Path(spec.origin)]
-    return _digest(file.read_bytes() for file in files)
+    found = [(file, file.stat()) for file in files]
+    return _digest_of(tuple((file, look.st_ctime_ns, look.st_mtime_ns, look.st_size) for file, look in found))
+
+
+@functools.lru_cache(64)
+def _digest_of(looks: tuple[tuple[Path, int, int, int], ...]) -> str:
+    """Of files that look like this: read once, for it is asked for many times."""
+    return _digest(file.read_bytes() for file, *_ in looks)
+
+
+@functools.cache
+def _packaged(top: str) -> str:
+    """The version of the installed package that a module is in, if there is one; to find it takes long."""
+    packages = metadata.packages_distributions().get(top)
+    return metadata.version(packages[0]) if packages else ""
 
 
 def script_version(part: object) -> str:

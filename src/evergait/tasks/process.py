@@ -255,6 +255,17 @@ def code_of(task: Task) -> str:
     return place.partition(":")[0] if place and is_foreign(task) else module_of(task)
 
 
+def made_by(task: Task) -> tuple[str, bytes]:
+    """The code and the registration of someone else's environment: either may change under its name."""
+    module = code_of(task)
+    if module in ("", "__main__"):
+        return "", b""
+    version = ""
+    with contextlib.suppress(Exception):  # finding a module imports the packages that it is in
+        version = plugins.code_version(module) if plugins.is_trusted(module) else ""
+    return version, spec_of(task)
+
+
 def trust(task: Task) -> None:
     """Let the task import the module that it names, here and in processes that are started from now on."""
     if module := module_of(task):

@@ -11,7 +11,7 @@ from evergait.core.arrays import Float32
 from evergait.core.errors import EvergaitError, in_words, nearest
 from evergait.core.plugins import check_trust, count_current_folder
 from evergait.tasks.base import Task, unsupported
-from evergait.tasks.process import Beat, ask, is_foreign, module_of
+from evergait.tasks.process import Beat, ask, is_foreign, made_by, module_of
 from evergait.tasks.quiet import hushed
 from evergait.tasks.robot_file import is_robot_file, robot_digest
 
@@ -45,13 +45,13 @@ def refusal(task: Task) -> str:
 
 
 def _known(task: Task) -> tuple[Spaces, str]:
-    return _asked(task, robot_digest(task))
+    return _asked(task, robot_digest(task), made_by(task))
 
 
 @functools.cache
-def _asked(task: Task, digest: str) -> tuple[Spaces, str]:
-    """Once, and once more if a robot's file was edited; a foreign environment in a process of its own, for it may hang
-    or die.
+def _asked(task: Task, digest: str, maker: tuple[str, bytes]) -> tuple[Spaces, str]:
+    """Once, and once more if a robot's file or an environment's was edited; a foreign one in a process of its own, for
+    it may hang or die.
     """
     if not is_foreign(task):
         return look(task)

@@ -14,7 +14,7 @@ from typing import Any
 from evergait.config import Config
 from evergait.core.data import Family, to_identity
 from evergait.core.errors import EvergaitError
-from evergait.core.plugins import is_trusted, plugin_of, plugin_version, script_version
+from evergait.core.plugins import code_version, is_trusted, plugin_of, plugin_version, script_version
 from evergait.core.signals import interruptible
 from evergait.core.versions import MACHINE_ENGINES, libm_fingerprint, version_of, versions
 from evergait.engines import ENGINES, engine_name
@@ -75,12 +75,13 @@ def plugin_versions(identity: Mapping[str, Any], named: Iterable[str], tasks: It
     """
     names = [(family, name) for family in FAMILIES for name in _name(identity.get(family)).split("+")]
     parts = [FAMILIES[family].members.get(name) for family, name in names]
-    used = {plugin_of(part) for part in parts} | {code_of(task) for task in tasks}
+    environments = {code_of(task) for task in tasks}  # which processes of their own load anew
+    used = {plugin_of(part) for part in parts} | environments
     used |= {plugin_of(ENGINES.get(name)) for name in dict(identity.get("engine", {})).values()}
     owners = {plugin_of(member) for family in FAMILIES.values() for member in family.members.values()}
     owners |= {plugin_of(engine) for engine in ENGINES.values()}
-    modules = sorted(module for module in used | (set(named) - owners) if module)
-    found = {module: plugin_version(module) for module in modules if is_trusted(module)}
+    modules = sorted(module for module in used | (set(named) - owners) if module and is_trusted(module))
+    found = {name: code_version(name) if name in environments else plugin_version(name) for name in modules}
     return found | {
         f"__main__.{part.__name__}": version for part in parts if part and (version := script_version(part))
     }

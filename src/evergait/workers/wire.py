@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 
 from evergait.core.errors import EvergaitError, in_words
-from evergait.core.plugins import count_current_folder, import_trusted, plugin_of, plugin_version, trust
+from evergait.core.plugins import code_version, count_current_folder, import_trusted, plugin_of, trust
 from evergait.engines import ENGINES, Episodes, Outcome
 from evergait.tasks import Task
 from evergait.tasks.process import code_of, spec_of
@@ -57,7 +57,7 @@ def _version(module: str) -> str:
         return ""
     count_current_folder()
     try:
-        return plugin_version(module)
+        return code_version(module)
     except Exception:  # finding a module imports the packages that it is in
         return ""
 
