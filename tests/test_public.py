@@ -83,8 +83,9 @@ def test_a_run_acts_as_its_policy_did_in_evaluation(trained: Path) -> None:
         observation, reward, terminated, truncated, _ = env.step(run.act("InvertedPendulum-v5", observation))
         total, over = total + float(reward), terminated or truncated
     assert total == run.ledger.records[-1].returns["InvertedPendulum-v5"][0]
-    with pytest.raises(eg.EvergaitError, match=r"observation: is .*; it must be a vector of 4 numbers"):
-        run.act("InvertedPendulum-v5", [1.0])
+    for wrong in ([1.0], [0.0, 0.0, np.nan, 0.0]):
+        with pytest.raises(eg.EvergaitError, match=r"observation: is .*; it must be a vector of 4 numbers, all"):
+            run.act("InvertedPendulum-v5", wrong)
     with pytest.raises(eg.EvergaitError, match="the policy has no input layer for it; it knows"):
         run.act("Hopper-v5", observation)
 

@@ -212,12 +212,13 @@ def known_task(policy: Policy, task: Task) -> Task:
 
 
 def as_vector(observation: object, n: int) -> Float64:
-    """An observation that someone passes, which must be n numbers."""
+    """An observation that someone passes, which must be n finite numbers: of others, any action would be a guess."""
     try:
         vector = np.ascontiguousarray(observation, np.float64)
     except (TypeError, ValueError):
         vector = np.zeros(0)
-    require(vector.shape == (n,), "observation", observation, f"a vector of {n} numbers")
+    right = vector.shape == (n,) and bool(np.isfinite(vector).all())
+    require(right, "observation", observation, f"a vector of {n} numbers, all of them finite")
     return vector
 
 
