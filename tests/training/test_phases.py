@@ -200,6 +200,13 @@ class Drag(evergait.Method, name="drag"):
 config = evergait.Config(stream=("InvertedPendulum-v5",), generations=1, pairs=1, horizon=5, method=Drag())
 evergait.train(config, "out", threads=1)
 """
+REGISTRATION = """
+import gymnasium, evergait
+place = "gymnasium.envs.mujoco.inverted_pendulum_v5:InvertedPendulumEnv"
+gymnasium.register("Mine-v0", place, kwargs={"reset_noise_scale": 0.01}, max_episode_steps=5)
+config = evergait.Config(stream=("Mine-v0",), generations=1, pairs=1, method=evergait.Naive())
+evergait.train(config, "out", threads=1)
+"""
 TRAIN = ("-m", "evergait", "train", "--stream", "mine:Mine-v0", "--generations", "1", "--pairs", "1", "--out", "out")
 
 PROGRAM = """
@@ -215,8 +222,10 @@ evergait.train(config, "out", threads=1)
         ("mine.py", ENVIRONMENT, "1.0", "-50.0", TRAIN),
         ("mine.py", ENVIRONMENT, "1.0", "-50.0", ("-c", PROGRAM)),
         ("script.py", METHOD, "theta * 1", "theta * 0", ("script.py",)),
+        ("script.py", REGISTRATION, "0.01", "0.02", ("script.py",)),
+        ("script.py", REGISTRATION, "steps=5", "steps=6", ("script.py",)),
     ],
-    ids=["environment", "environment of a program", "method of a script"],
+    ids=["environment", "environment of a program", "method of a script", "options", "time limit"],
 )
 def test_code_of_ones_own_that_was_edited_is_not_taken_for_what_was_trained(
     file: str, text: str, old: str, new: str, command: tuple[str, ...], tmp_path: Path

@@ -8,6 +8,8 @@ import contextlib
 import fcntl
 import hashlib
 import importlib
+import inspect
+import json
 import logging
 import os
 import pickle
@@ -264,6 +266,18 @@ def made_by(task: Task) -> tuple[str, bytes]:
     with contextlib.suppress(Exception):  # finding a module imports the packages that it is in
         version = plugins.code_version(module) if plugins.is_trusted(module) else ""
     return version, spec_of(task)
+
+
+def registration(task: Task) -> str:
+    """A digest of class, options and time limit that a program has registered; empty for Gymnasium's own."""
+    spec = gymnasium.registry.get(task.id)
+    if spec is None or f'id="{spec.id}"' in inspect.getsource(gymnasium.envs):
+        return ""
+    place, wrappers = spec.entry_point, [wrapper.name for wrapper in spec.additional_wrappers]
+    named = place if isinstance(place, str) else getattr(place, "__qualname__", "")
+    said = [named, dict(spec.kwargs), spec.max_episode_steps, wrappers]
+    words = json.dumps(said, sort_keys=True, default=lambda odd: type(odd).__qualname__)
+    return hashlib.sha256(words.encode()).hexdigest()[:12]
 
 
 def trust(task: Task) -> None:

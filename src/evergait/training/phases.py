@@ -23,7 +23,7 @@ from evergait.methods import Method, Naive, Stage
 from evergait.policy import Policy, Statistics
 from evergait.store.phases import PhaseFolder, PhaseStore, identity_hash
 from evergait.tasks.base import Task, parse_task
-from evergait.tasks.process import code_of
+from evergait.tasks.process import code_of, registration
 from evergait.tasks.robot_file import is_robot_file, robot_digest
 from evergait.training.evaluate import Evaluator
 from evergait.training.keeping import progress
@@ -123,7 +123,7 @@ def changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     one, other = ({key: side[key] for key in keys if key in side} for side in (before, now))
     words = _differences(one, {key: other.get(key, "unknown") for key in one})
     words += _differences(before.get("versions", {}), now.get("versions", {}), 1)
-    for group in ("plugins", "robots"):
+    for group in ("plugins", "registered", "robots"):
         words += _differences(before.get(group, {}), now.get(group, {}))
     return words or _differences(one, other)  # what older phases do not tell is a reason only where there is no other
 
@@ -188,6 +188,8 @@ def _identity(config: Config, stage: Stage, policy: Policy, parent: str) -> dict
     }
     if robots := {task.name: robot_digest(task) for task in policy.tasks if is_robot_file(task)}:
         identity["robots"] = robots
+    if registered := {task.name: words for task in policy.tasks if (words := registration(task))}:
+        identity["registered"] = registered
     if plugins := plugin_versions(identity, named, policy.tasks):
         identity["plugins"] = plugins
     active = identity["method"]["name"].split("+")
