@@ -113,6 +113,12 @@ def test_a_start_of_another_shape_is_refused(start: Any) -> None:
         env.reset(seed=1)
 
 
+def test_a_start_from_children_of_the_generator_is_refused() -> None:
+    task = PlanarTask(CART, speed, reset=lambda generator: (generator.spawn(1)[0].normal(size=2), np.zeros(2)))
+    with pytest.raises(TypeError, match="does not implement spawning"):
+        make_own(task, 2).reset(seed=1)
+
+
 def test_what_the_users_functions_are_given_is_theirs() -> None:
     kept: list[np.ndarray] = []
 

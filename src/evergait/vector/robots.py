@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from gymnasium.utils import seeding
+from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from evergait.core.arrays import Array, Bool, Float32, Float64, UInt32
@@ -18,6 +19,14 @@ _LOW = 2**64 - 1
 _NONE_YET = 2**32 - 1  # the next one, modulo 2³², is 0
 
 UInt64 = NDArray[np.uint64]
+
+
+class _Childless(ISeedSequence):
+    """Of a generator whose state is set anyway; children of it would be the same ones in every environment."""
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+        """What the state replaces."""
+        return np.zeros(n_words, dtype)
 
 
 class Generators:
@@ -43,7 +52,7 @@ class Generators:
     def get(self, index: int) -> np.random.Generator:
         """The generator of an environment, where it stands."""
         state_high, state_low, high, low = self.words[index].tolist()
-        bits = np.random.PCG64(0)
+        bits = np.random.PCG64(_Childless())  # type: ignore[arg-type]  # NumPy takes any ISeedSequence
         moved: Any = {"state": state_high << 64 | state_low, "inc": high << 64 | low}
         bits.state = {"bit_generator": "PCG64", "state": moved, "has_uint32": 0, "uinteger": 0}
         return np.random.Generator(bits)
