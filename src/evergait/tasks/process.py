@@ -271,6 +271,7 @@ def made_by(task: Task) -> tuple[str, bytes]:
 def registration(task: Task) -> str:
     """A digest of class, options and time limit that a program has registered; empty for Gymnasium's own."""
     spec = gymnasium.registry.get(task.id)
+    # Gymnasium registers its own by statements of this module; nothing else tells them from a program's.
     if spec is None or f'id="{spec.id}"' in inspect.getsource(gymnasium.envs):
         return ""
     place, wrappers = spec.entry_point, [wrapper.name for wrapper in spec.additional_wrappers]
