@@ -73,6 +73,33 @@ def test_bad_studies_are_refused_by_name(text: str, words: str) -> None:
     assert str(refusal.value).count("my.toml") == 1
 
 
+def test_a_scale_in_generations_takes_the_place_of_a_base_in_steps() -> None:
+    text = """\
+[base]
+pairs = 3
+steps = 64_000
+evaluation = { every_steps = 16_000, episodes = 3 }
+[conditions.own]
+steps = 96_000
+[conditions.naive]
+[scales.mini]
+generations = 7
+conditions.own.generations = 5
+[scales.more]
+generations = 7
+steps = 128_000
+"""
+    study = parse_study((HEAD + "orders = ['Reacher-v5']\nbaselines = false\n" + text).encode(), "my.toml")
+
+    def lengths(scale: str) -> list[tuple[int, str]]:
+        return [(cell.config.phase_length, cell.config.unit) for cell in study_cells(study.at_scale(scale))]
+
+    assert lengths("") == [(96_000, "steps"), (64_000, "steps")]
+    assert lengths("mini") == [(5, "generations"), (7, "generations")]
+    assert lengths("more") == [(96_000, "steps"), (128_000, "steps")]
+    assert study.at_scale("mini").base_config().evaluation.episodes == 3
+
+
 @pytest.mark.parametrize("table", ["[base]\n" + NAIVE, NAIVE])
 def test_seeds_beyond_the_last_one_are_refused_at_load(table: str) -> None:
     text = table.replace("]\n", f"]\nseed = {2**64 - 2}\n", 1)

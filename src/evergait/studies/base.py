@@ -138,8 +138,8 @@ class Study:
         return replace(
             self,
             outline=replace(self.outline, scale=scale),
-            base=merge(self.base, changes),
-            conditions={name: merge(table, conditions.get(name, {})) for name, table in self.conditions.items()},
+            base=_rescaled(self.base, changes),
+            conditions={name: _rescaled(table, conditions.get(name, {})) for name, table in self.conditions.items()},
             scales={},
             where=f"{self.where}: scales.{scale}",
         )
@@ -180,6 +180,19 @@ def merge(table: Settings, changes: Settings) -> dict[str, Any]:
         else:
             merged[key] = value
     return merged
+
+
+def _rescaled(table: Settings, changes: Settings) -> dict[str, Any]:
+    """Both, merged; a length in generations takes the place of one in steps.
+
+    >>> _rescaled({"steps": 64, "evaluation": {"every_steps": 8, "episodes": 3}}, {"generations": 2})
+    {'evaluation': {'episodes': 3}, 'generations': 2}
+    """
+    if "generations" in changes and not changes.get("steps"):
+        table = {key: value for key, value in table.items() if key != "steps"}
+        if isinstance(evaluation := table.get("evaluation"), Mapping):
+            table["evaluation"] = {key: value for key, value in evaluation.items() if key != "every_steps"}
+    return merge(table, changes)
 
 
 def shipped_studies() -> list[str]:
