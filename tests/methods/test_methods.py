@@ -145,6 +145,15 @@ def test_multitask_takes_turns_or_shares() -> None:
     assert [(batch.task, batch.n_pairs) for batch in together] == [(A, 3), (B, 3), (C, 2)]
 
 
+def test_a_task_that_no_pair_would_be_left_for_is_refused() -> None:
+    method = Multitask("all-tasks")
+    method.check(method.stages((A, B, C, A), 3, 0))
+    with pytest.raises(
+        EvergaitError, match=r"method.each_generation: is 'all-tasks'; it must be 'one-task' with fewer"
+    ):
+        method.check(method.stages((A, B, C), 2, 0))
+
+
 @pytest.mark.parametrize("budget", [0, 3, -2, 800])
 def test_impossible_budgets_are_refused(budget: int) -> None:
     method = Replay(budget=budget)

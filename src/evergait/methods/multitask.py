@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from evergait.core.data import to_identity
+from evergait.core.data import require, to_identity
 from evergait.methods.base import Batch, Memory, Method, Stage, split_evenly
 from evergait.tasks import Task
 
@@ -21,6 +21,12 @@ class Multitask(Method, name="multitask"):
     def stages(self, stream: Sequence[Task], n_pairs: int, seed: int) -> tuple[Stage, ...]:
         """One stage for the whole stream."""
         return (Stage(0, tuple(dict.fromkeys(stream)), (), n_pairs, seed),)
+
+    def check(self, stages: Sequence[Stage], where: str = "method") -> None:
+        """Raise EvergaitError for tasks that no pair would be left for."""
+        enough = stages[0].n_pairs >= len(stages[0].tasks)
+        right = f"'one-task' with fewer pairs than tasks ({stages[0].n_pairs} and {len(stages[0].tasks)})"
+        require(self.each_generation == "one-task" or enough, f"{where}.each_generation", self.each_generation, right)
 
     def settings(self, stage: Stage) -> Mapping[str, Any]:
         """All of them."""
