@@ -101,6 +101,26 @@ with locked(Path({str(tmp_path / "lock")!r})):
         assert ours
 
 
+def test_who_only_looks_at_a_lock_keeps_nobody_out(tmp_path: Path) -> None:
+    code = f"""
+from pathlib import Path
+from evergait.core.files import is_locked
+print("looks", flush=True)
+while True:
+    is_locked(Path({str(tmp_path / "lock")!r}))
+"""
+    (tmp_path / "lock").touch()
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as looker:
+        assert looker.stdout
+        assert looker.stdout.readline() == "looks\n"
+        n_refused = 0
+        for _ in range(2000):
+            with locked(tmp_path / "lock", wait=False) as ours:
+                n_refused += not ours
+        looker.kill()
+    assert not n_refused
+
+
 def copy_of(folder: Path, target: Path) -> Path:
     subprocess.run(["cp", "-r", str(folder), str(target)], check=True)
     return target

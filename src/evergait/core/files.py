@@ -11,6 +11,7 @@ import logging
 import math
 import os
 import tempfile
+import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -39,6 +40,8 @@ DOTS = 4096
 """Most dots in a TOML file: the time to parse a dotted key grows with the square of its parts."""
 WRITERS = 20
 """How often a write is tried while others write the same file."""
+LOOKS = 1000
+"""How often a lock is tried while others look whether it is held, which takes them no time."""
 CHECKSUM = "checksum"
 """The field of our JSON files that holds a digest of all others."""
 
@@ -291,15 +294,28 @@ def parse_tensors(content: bytes, path: object) -> tuple[dict[str, Array], dict[
 def locked(path: Path, wait: bool = True) -> Iterator[bool]:
     """Hold a lock that dies with the process; yields False if someone else holds it and we do not wait."""
     with open_own(path) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _take(file):
             if not wait:
                 yield False
                 return
             log.warning("waiting for another process, which holds %s", path)
             fcntl.flock(file, fcntl.LOCK_EX)
         yield True
+
+
+def _take(file: BinaryIO) -> bool:
+    """Take a lock, unless someone else holds it; who only looks whether someone does (`is_locked`) is waited for."""
+    for _ in range(LOOKS):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # can be had beside those who look
+        except BlockingIOError:
+            return False
+        fcntl.flock(file, fcntl.LOCK_UN)
+        time.sleep(0.001)
+    return False
 
 
 def is_locked(path: Path) -> bool:
