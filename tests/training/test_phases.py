@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,13 +13,19 @@ from typing import Any
 
 import golden
 import pytest
+from small import tiny_config
 
 from evergait.config import Config, preset
 from evergait.core.data import added, from_data, to_data, to_identity
+from evergait.core.files import locked
 from evergait.es import Adam, Optimizer
 from evergait.methods import Distill, Interval, Method, Multitask, Naive, Replay
+from evergait.store.archive import archive_path
+from evergait.store.pack import pack
+from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.training import phases as identities
-from evergait.training.phases import plan_phases
+from evergait.training.phases import PhaseTrainer, plan_phases
+from evergait.workers import LocalWorkers
 
 NAMES = [
     (Naive(), ["063fdbe85f9a477e00ce39d2", "a3c1ce579916742228387a7e", "ea1043846a672aa2ad049577"]),
@@ -58,6 +65,23 @@ def test_a_fix_of_one_method_renames_its_phases_only(monkeypatch: pytest.MonkeyP
     for old, new in ((before[1], replay), (before[3], both)):
         assert new[0] == old[0]  # nothing is replayed in a first phase
         assert not set(new[1:]) & set(old)
+
+
+def test_a_phase_that_was_packed_while_others_wait_for_it_is_found(tmp_path: Path) -> None:
+    config, (here, there) = tiny_config(method=Naive()), (tmp_path / name / "phases" for name in ("here", "there"))
+    first, workers, found = plan_phases(config)[0], LocalWorkers(1), list[PhaseFolder]()
+    PhaseTrainer(config, PhaseStore(there), workers).ensure(first)
+    pack(there)
+    is_waiting = threading.Event()
+    (here / first.name).mkdir(parents=True)
+    with locked(here / first.name / "lock"):
+        trainer = PhaseTrainer(config, PhaseStore(here), workers)
+        waiter = threading.Thread(target=lambda: found.append(trainer.ensure(first, is_waiting.set)), daemon=True)
+        waiter.start()
+        assert is_waiting.wait(30)
+        archive_path(there).rename(archive_path(here))
+    waiter.join(30)
+    assert [folder.name for folder in found] == [first.name]
 
 
 @pytest.mark.parametrize(

@@ -222,11 +222,8 @@ class PhaseTrainer:
 
     def ensure(self, phase: Phase) -> PhaseFolder:
         """The phase, trained, here or by another process that is at it."""
-        folder = self.store.folder(phase.name)
-        if folder.is_done():
-            folder.tidy()
         is_waiting = False
-        while not folder.is_done():
+        while not (folder := self.store.folder(phase.name)).is_done():  # looked up again: it may have been packed
             with self.store.writing(phase.identity) as writer:
                 if writer:
                     trainer = self._trainer(phase)
