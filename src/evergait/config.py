@@ -251,6 +251,15 @@ class Config:
         size = (4 * (2 + snapshots) + 16 + state + rival) * policy.n_parameters
         right = f"smaller, or have fewer evaluation.snapshots: a checkpoint would have {size} bytes, at most {LIMIT}"
         require(size <= LIMIT, "policy", f"{policy.n_parameters} parameters", right)
+        kept = max(sum(map(self._kept_bytes, stage.earlier)) for stage in self.stages())
+        right = f"one that keeps fewer observations: those of earlier tasks would have {kept} bytes, at most {LIMIT}"
+        require(kept <= LIMIT, "method", self.method.name, right)
+
+    def _kept_bytes(self, task: Task) -> int:
+        """What a checkpoint has of an earlier task, if its episodes are as long as they can be."""
+        space, parts = spaces(task), self.method.parts
+        n_rows = sum(min(part.n_kept, part.n_recorded * (space.n_steps or part.n_kept)) for part in parts)
+        return 4 * n_rows * (space.n_observations + space.n_actions)
 
     def _check_steps(self) -> None:
         steps, every = self.steps, self.evaluation.every_steps

@@ -20,6 +20,7 @@ from evergait.config import Config, Evaluation
 from evergait.core.data import MOST_CELLS
 from evergait.core.errors import EvergaitError
 from evergait.core.files import LEDGER_LIMIT, LIMIT, read_json, sha256, write_json, write_tensors
+from evergait.methods import Collection, Distill
 from evergait.policy import PolicyConfig
 from evergait.studies.base import parse_study
 from evergait.training.run import Run
@@ -72,6 +73,10 @@ def test_a_study_that_is_too_large_is_refused_before_it_is_written_out(name: str
                 "evaluation": Evaluation(every=1, snapshots=60),
             },
             "a checkpoint would have",
+        ),
+        (
+            {"stream": ("HalfCheetah-v5", "Reacher-v5"), "method": Distill(collection=Collection(2**22, 2**20))},
+            "method: is 'distill'; it must be one that keeps fewer observations: .* would have 385875968 bytes",
         ),
     ],
 )

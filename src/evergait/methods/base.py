@@ -151,6 +151,11 @@ class Method(Family):
         """Episodes that it records of a task that was just left."""
         return 0
 
+    @property
+    def n_kept(self) -> int:
+        """Observations of them that it keeps, with the outputs there, while others are learnt."""
+        return 0
+
     def check(self, stages: Sequence[Stage], where: str = "method") -> None:
         """Raise EvergaitError for options that cannot work on these stages."""
 

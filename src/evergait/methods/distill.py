@@ -39,6 +39,11 @@ class Distill(Method, name="distill"):
         """All that the collection asks for."""
         return self.collection.episodes
 
+    @property
+    def n_kept(self) -> int:
+        """All of the sample."""
+        return self.collection.observations
+
     def check(self, stages: Sequence[Stage], where: str = "method") -> None:
         """Raise EvergaitError for settings that cannot work."""
         within(self.steps, 1, 2**32 - 1, f"{where}.steps")
