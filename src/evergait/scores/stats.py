@@ -61,7 +61,8 @@ def detectable(values: Float64) -> float | None:
 def _noticed(freedom: int) -> float:
     """The effect, in standard errors, whose interval lies above 0 in POWER of all samples (noncentral t, bisected)."""
     spread = np.linspace(1e-3, 6, 4000)  # of a sample, as a multiple of the true one
-    weight = spread ** (freedom - 1) * np.exp(-freedom * spread**2 / 2)
+    # By logarithms, and about its greatest value: powers of many seeds leave the finite numbers.
+    weight = np.exp((freedom - 1) * np.log(spread) - freedom * (spread**2 - 1) / 2)
     edge, low, high = t_quantile(CONFIDENCE, freedom), 0.0, 100.0
     for _ in range(50):
         middle = (low + high) / 2
