@@ -13,16 +13,17 @@ from pathlib import Path
 
 import pytest
 import rich.console
-from small import tiny_study
+from small import tiny_config, tiny_study
 
 from evergait.cli import main
 from evergait.commands.study import print_plan, print_status, run_study
 from evergait.core.errors import EvergaitError
 from evergait.core.files import locked
+from evergait.methods import Naive
 from evergait.store.phases import PhaseFolder
-from evergait.studies.base import read_study
-from evergait.studies.cells import Node, Tree, study_cells
-from evergait.studies.folder import load_results
+from evergait.studies.base import Study, read_study
+from evergait.studies.cells import Cell, Node, Tree, study_cells
+from evergait.studies.folder import load_results, open_study
 from evergait.studies.pool import Pool
 from evergait.studies.progress import CellStatus, Progress, study_status
 from evergait.studies.results import Results
@@ -64,6 +65,30 @@ def test_common_phases_are_trained_once(tiny: Path, tmp_path: Path) -> None:
         Scheduler(tree, tmp_path, ThisProcess(Care(tmp_path), LocalWorkers(1)), counting).run()
         assert len(counting.labels) == expected
     assert len(list((tmp_path / "phases").iterdir())) == 6
+
+
+def test_of_two_studies_that_begin_in_one_folder_one_is_refused(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However little time lies between them: the folder is written by who holds its lock."""
+    other, out = tmp_path / "other.toml", tmp_path / "out"
+    other.write_text(tiny_study("Other", generations=6))
+
+    def slowly(study: Study, path: Path) -> list[Cell]:
+        monkeypatch.undo()
+        with pytest.raises(EvergaitError, match="another process is training the study in"):
+            run_study(other, out, threads=1, artifacts=False)
+        return open_study(study, path)
+
+    monkeypatch.setattr("evergait.commands.study.open_study", slowly)
+    assert run_study(tiny, out, threads=1, artifacts=False).title == "Tiny"
+
+
+def test_a_stream_of_any_length_can_be_blocked() -> None:
+    stream = Cell("naive", tiny_config(stream=("InvertedPendulum-v5",) * 1100, method=Naive()))
+    tree = Tree.build([stream])
+    first, *others = tree.nodes
+    assert tree.descendants(first) == others
 
 
 def test_a_study_killed_at_random_moments_ends_in_the_same_bytes(tiny: Path, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from evergait.scores.scale import ScoreOptions
 from evergait.store.phases import PhaseStore
 from evergait.studies.base import read_study
 from evergait.studies.cells import Tree, select_cells, study_cells
-from evergait.studies.folder import is_study, load_results, open_study
+from evergait.studies.folder import load_results, make_study_folder, open_study
 from evergait.studies.plan import make_plan
 from evergait.studies.pool import Pool
 from evergait.studies.progress import RUNNING, Progress, study_status
@@ -211,8 +211,7 @@ def run_study(
     study = study if seeds is None else study.with_seeds(seeds)
     only, conditions = tuple(only), tuple(conditions)
     select_cells(study_cells(study), only, conditions=conditions)  # refuses a wrong name before a folder is made
-    if not is_study(path):
-        open_study(study, path)  # makes the folder that the lock is in, or refuses one that is not ours
+    make_study_folder(study, path)
     with locked(path / "lock", wait=False) as ours:
         if not ours:
             raise EvergaitError(f"out: another process is training the study in {path}; wait for it or stop it")

@@ -133,7 +133,7 @@ class Tree:
 
     def descendants(self, name: str) -> list[str]:
         """All phases that cannot be trained without this one."""
-        found: list[str] = []
-        for child in self.children[name]:
-            found += [child, *self.descendants(child)]
+        found = list(self.children[name])
+        for child in found:  # grows as it goes
+            found += self.children[child]
         return found

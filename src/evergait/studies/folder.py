@@ -21,6 +21,7 @@ from evergait.core.files import (
     TOML_LIMIT,
     as_path,
     make_own_folder,
+    open_own,
     parse_object,
     parse_toml,
     read_bytes,
@@ -111,13 +112,29 @@ def read_cells(path: Path) -> tuple[dict[str, Any], list[StoredCell]]:
         raise EvergaitError(f"{path / 'study.json'}: was damaged or edited ({error!r})") from error
 
 
-def open_study(study: Study, path: Path) -> list[Cell]:
-    """Make or reopen a study's folder, and return its cells; the study may have grown, but another one is an error."""
+def make_study_folder(study: Study, path: Path) -> None:
+    """Make the folder that the lock is in, or refuse one that is not ours."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         foreign = [entry.name for entry in path.iterdir() if entry.name not in OWN_FILES and entry.name[0] != "."]
     except OSError as error:
         raise EvergaitError(f"out: {path} cannot be made a folder: {error.strerror}") from error
+    if not is_study(path):
+        if foreign:
+            raise EvergaitError(f"out: {path} is not empty and not a study's folder; choose another one")
+        require_own(path / "study.toml", study.to_toml().encode())
+    try:
+        open_own(path / "lock").close()
+    except OSError as error:
+        raise EvergaitError(f"out: {path} cannot be written: {error.strerror}") from error
+
+
+def open_study(study: Study, path: Path) -> list[Cell]:
+    """Make or reopen a study's folder, and return its cells; the study may have grown, but another one is an error.
+
+    Whoever else may do so at this moment is kept out by the folder's lock.
+    """
+    make_study_folder(study, path)
     cells = study_cells(study)
     if is_study(path):
         head, there = read_cells(path)
@@ -128,11 +145,7 @@ def open_study(study: Study, path: Path) -> list[Cell]:
         if len(there) == len(cells) and all(head[word] == getattr(study.outline, word) for word in head):
             return cells
         study = study.with_seeds(max(n_there, study.outline.seeds))
-    elif foreign:
-        raise EvergaitError(f"out: {path} is not empty and not a study's folder; choose another one")
     try:
-        if not is_study(path):
-            require_own(path / "study.toml", study.to_toml().encode())
         make_own_folder(path / "phases")
         write_atomically(path / "study.toml", study.to_toml().encode())
         listed = [
