@@ -22,6 +22,7 @@ from evergait.training.state import State
 from evergait.training.train import Trainer
 
 HEAD = 'title = "T"\ntasks = ["Reacher-v5", "InvertedPendulum-v5"]\n'
+FIRST_SEEDS = (("single", 0), ("naive", 0), ("own", 50))
 NAIVE = '[conditions.naive]\nmethod = "naive"\n'
 
 
@@ -71,6 +72,16 @@ def test_bad_studies_are_refused_by_name(text: str, words: str) -> None:
     assert words in str(refusal.value)
     assert str(refusal.value).startswith("my.toml: ")
     assert str(refusal.value).count("my.toml") == 1
+
+
+def test_a_condition_with_seeds_of_its_own_is_trained_as_often_as_others(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(tiny_study(replay=False) + "[conditions.own]\nseed = 50\n")
+    for n_seeds, last in ((None, 0), (2, 1), (2, 1), (1, 1)):
+        results = run_study(tmp_path / "own.toml", tmp_path / "out", seeds=n_seeds, threads=1, artifacts=False)
+        found = {(entry.condition, entry.seed) for entry in results.entries if entry.run.is_done}
+        seeds = range(last + 1)
+        assert found == {(name, first + i) for name, first in FIRST_SEEDS for i in seeds}
+        assert {status.state for status in study_status(tmp_path / "out")} == {"done"}
 
 
 def test_a_scale_in_generations_takes_the_place_of_a_base_in_steps() -> None:

@@ -60,6 +60,18 @@ def study_cells(study: Study) -> list[Cell]:
     ]
 
 
+def seeds_of(runs: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Condition → its seeds in rising order; one may begin with a seed of its own.
+
+    >>> seeds_of([("naive", 1), ("naive", 0), ("other", 50)])
+    {'naive': [0, 1], 'other': [50]}
+    """
+    seeds: dict[str, set[int]] = {}
+    for condition, seed in runs:
+        seeds.setdefault(condition, set()).add(seed)
+    return {condition: sorted(found) for condition, found in seeds.items()}
+
+
 def select_cells(
     cells: list[Cell], only: tuple[str, ...] = (), n_seeds: int | None = None, conditions: tuple[str, ...] = ()
 ) -> list[Cell]:
@@ -83,8 +95,8 @@ def select_cells(
             or (cell.condition == SINGLE and cell.config.stream_tasks[0] in wanted)
         ]
     if n_seeds is not None:
-        first = sorted({cell.seed for cell in cells})[:n_seeds]
-        cells = [cell for cell in cells if cell.seed in first]
+        seeds = seeds_of((cell.condition, cell.seed) for cell in cells)
+        cells = [cell for cell in cells if cell.seed in seeds[cell.condition][:n_seeds]]
     return [cell for cell in cells if not conditions or cell.condition in conditions]
 
 

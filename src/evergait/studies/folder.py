@@ -32,7 +32,7 @@ from evergait.core.files import (
 from evergait.store.archive import archive_path, read_beside
 from evergait.store.phases import PhaseStore
 from evergait.studies.base import Study
-from evergait.studies.cells import Cell, study_cells
+from evergait.studies.cells import Cell, seeds_of, study_cells
 from evergait.studies.results import Entry, Results
 from evergait.training.frame import order_name
 from evergait.training.run import Run
@@ -138,7 +138,7 @@ def open_study(study: Study, path: Path) -> list[Cell]:
     cells = study_cells(study)
     if is_study(path):
         head, there = read_cells(path)
-        n_there = len({cell.seed for cell in there})
+        n_there = max(map(len, seeds_of((cell.condition, cell.seed) for cell in there).values()), default=0)
         if n_there > study.outline.seeds:
             cells = study_cells(study.with_seeds(n_there))
         _require_same(cells, there, path)
