@@ -233,9 +233,7 @@ def parse_study(content: bytes, where: str, trusted: bool = False) -> Study:
 
 def _from_tables(data: dict[str, Any], where: str) -> Study:
     tables = {name: _table(data.pop(name, {}), name) for name in ("base", "conditions", "scales", "search")}
-    for name in ("stream", "tasks"):
-        if name in tables["base"]:
-            raise EvergaitError(f"base.{name}: does not belong there; a study has `tasks` and `orders` at its top")
+    _without_streams(tables["base"], "base")
     conditions = {name: _with_orders(table, f"conditions.{name}") for name, table in tables["conditions"].items()}
     scales = {name: _table(table, f"scales.{name}") for name, table in tables["scales"].items()}
     if not conditions:
@@ -244,14 +242,16 @@ def _from_tables(data: dict[str, Any], where: str) -> Study:
         raise EvergaitError(f"conditions.{SINGLE}: is the name of the single-task baselines; choose another")
     files: dict[str, str] = {}
     for name in conditions:
+        _without_streams(conditions[name], f"conditions.{name}")
         if (other := files.setdefault(file_name(name), name)) != name:
             raise EvergaitError(f"conditions.{name}: its files would overwrite those of {other!r}; rename one of them")
     for name, scale in scales.items():
+        _without_streams(scale, f"scales.{name}")
         for condition, table in _table(scale.get("conditions", {}), f"scales.{name}.conditions").items():
             if condition not in conditions:
                 near = nearest(condition, conditions)
                 raise EvergaitError(f"scales.{name}.conditions.{condition}: there is no such condition{near}")
-            _with_orders(table, f"scales.{name}.conditions.{condition}")
+            _without_streams(_with_orders(table, where := f"scales.{name}.conditions.{condition}"), where)
     if "format" in data and data.pop("format") != 1:
         raise EvergaitError("format: this evergait reads studies of format 1")
     known = [*Outline.__dataclass_fields__, *tables]
@@ -261,6 +261,14 @@ def _from_tables(data: dict[str, Any], where: str) -> Study:
     outline = from_data(Outline, _with_orders(data, ""))
     require(outline.seeds >= 1, "seeds", outline.seeds, "at least 1")
     return Study(outline, tables["base"], conditions, scales, tables["search"], where)
+
+
+def _without_streams(table: Settings, where: str) -> None:
+    """Refuse what a run of its own has, and a study would pass over."""
+    for name in ("stream", "tasks"):
+        if name in table:
+            words = "a study has `tasks` and `orders` at its top, and a condition may have `orders`"
+            raise EvergaitError(f"{where}.{name}: does not belong there; {words}")
 
 
 def _table(value: Any, where: str) -> dict[str, Any]:
