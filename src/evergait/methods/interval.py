@@ -19,7 +19,7 @@ class Interval(Method, name="interval"):
     interval: int = 4
     """R: every R-th generation is a replay; 0 never replays."""
     choose: Literal["cycle", "uniform", "latest"] = "cycle"
-    """Which earlier task: each in turn, one at random, or the one learnt last."""
+    """Which earlier task: each in turn, one at random, or the newest, which a task that came back is not."""
 
     def check(self, stages: Sequence[Stage], where: str = "method") -> None:
         """Raise EvergaitError for an interval that leaves no room for the current task."""
