@@ -251,7 +251,8 @@ def _from_tables(data: dict[str, Any], where: str) -> Study:
             if condition not in conditions:
                 near = nearest(condition, conditions)
                 raise EvergaitError(f"scales.{name}.conditions.{condition}: there is no such condition{near}")
-            _without_streams(_with_orders(table, where := f"scales.{name}.conditions.{condition}"), where)
+            place = f"scales.{name}.conditions.{condition}"
+            _without_streams(_with_orders(table, place), place)
     if "format" in data and data.pop("format") != 1:
         raise EvergaitError("format: this evergait reads studies of format 1")
     known = [*Outline.__dataclass_fields__, *tables]
