@@ -265,6 +265,21 @@ def test_no_labels_collide_and_a_single_runs_chart_fills_the_page(
     assert page.locator("h1").inner_text().startswith("naive ended with a return of \u2212")
 
 
+SPILT = """() => [...document.querySelectorAll('table.heat th')]
+  .filter((node) => node.scrollWidth > node.clientWidth + 1)
+  .map((node) => node.textContent)"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_long_stream_fits_and_its_labels_stay_in_their_cells(opened: Open, tmp_path: Path, width: int) -> None:
+    stream = ["InvertedPendulum-v5", *(f"InvertedPendulum-v5@gravity=0.{i}783" for i in range(3, 9))]
+    study = make_study(tmp_path, stream)
+    page = opened(write_report(study, tmp_path), width, 900, reduced_motion="reduce")
+    page.evaluate("document.querySelectorAll('details').forEach((node) => { node.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.evaluate(SPILT) == []
+
+
 @pytest.mark.parametrize("width", [1400, 390])
 def test_conditions_are_ranked_explained_and_filterable(report: Path, opened: Open, width: int) -> None:
     page = opened(report, width, 900, reduced_motion="reduce")

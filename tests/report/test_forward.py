@@ -37,7 +37,7 @@ def test_tables_and_figures_are_saved(walker: Path, opened: Open) -> None:
     first = page.locator("table").first
     assert first.locator("thead th").last.inner_text() in content.decode().splitlines()[0]
     assert len(content.decode().splitlines()) == first.locator("tr").count()
-    _, content = saved(page, page.locator("table.heat + button").first.click)
+    _, content = saved(page, page.locator(".scroll:has(table.heat) + button").first.click)
     heads, *rows = content.decode().splitlines()
     shown = page.locator("table.heat").first.locator("tbody td").all_inner_texts()
     assert heads.split(",")[1:3] == ["Walker2d", '"Walker2d'], heads  # a score and "Walker2d, return"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 import evergait
 from evergait.analysis.plane import plane_data
@@ -108,6 +108,7 @@ def render_report(analysis: Analysis, cache: Path | None = None, alive: Alive | 
         "panels": panels,
         "conditions": list(dict.fromkeys([*(s.condition for s in ranked), *(group.condition for group in groups)])),
         "orders": list(dict.fromkeys(group.order for group in groups)),
+        "most_stages": max((group.n_stages for group in groups), default=0),
         "opens_with_one_order": len(panels) > MANY_PANELS,
         "in_steps": any(metrics.ledgers[0].every_steps for group in groups for metrics in group.metrics),
         "any_interval": any(len(group.entries) >= MIN_SEEDS for group in groups),
@@ -268,6 +269,7 @@ def templates(package: str = "evergait.report") -> jinja2.Environment:
         "ticks": ticks,
         "tick_label": tick_label,
         "heat": lambda value: f"{0.5 * min(max(value, 0.0), 1.0):.2f}" if value == value else "0",
+        "breakable": lambda text: escape(text).replace("@", Markup("@<wbr>")).replace("=", Markup("=<wbr>")),
         "capitalise": lambda text: text[:1].upper() + text[1:],
     }
     return environment
