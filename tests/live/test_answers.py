@@ -106,6 +106,13 @@ def test_a_robot_of_ones_own_lives_in_a_page(tmp_path: Path) -> None:
     run = write_run(out, make_config([name]))
     phase = run.phases[0].path.name
     assert [robot["name"] for robot in Answers(out).policy(str(out), phase)["robots"]] == [name]
+    rules = tmp_path / "crawler.toml"
+    before = rules.read_text()
+    rules.write_text(before.replace("forward = 1.0", "forward = 2.0"))
+    with pytest.raises(EvergaitError, match="edited since this training"):  # its θ was never trained on that robot
+        Answers(out).policy(str(out), phase)
+    rules.write_text(before)
+    assert Answers(out).policy(str(out), phase)["robots"]
     model = tmp_path / "crawler.xml"
     model.write_text(model.read_text().replace('damping="1"', 'damping="1" frictionloss="0.1"'))
     with pytest.raises(

@@ -14,6 +14,7 @@ from evergait.live.shelves import describe_policy
 from evergait.live.trainings import Training, Watch, find_trainings
 from evergait.store.phases import PhaseFolder
 from evergait.tasks import Task
+from evergait.tasks.robot_file import robot_digests
 from evergait.training.state import State
 
 MOST_CURVES = 200
@@ -74,6 +75,8 @@ class Answers:
         robots = [_live(task) for task in policy.tasks]  # before θ is laid out, which asks environments for their sizes
         if not folder.is_done() and not folder.has_checkpoint:
             raise EvergaitError("There is no checkpoint of this phase yet.")
+        if folder.identity().get("robots", {}) != robot_digests(policy.tasks):
+            raise EvergaitError("A file of this robot has been edited since this training was planned.")
         tensors, metadata = folder.result() if folder.is_done() else folder.saved()
         state = State.load(tensors, metadata, policy, folder.path)
         return {

@@ -12,7 +12,7 @@ With `healthy`, an episode ends where the second joint (height), the third (angl
 import glob
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -198,6 +198,11 @@ def robot_digest(task: Task) -> str:
         if all(looks.values()) and time.time_ns() - max(looks.values())[0] > SETTLED:
             _digests[path] = looks, digest
     return digest
+
+
+def robot_digests(tasks: Iterable[Task]) -> dict[str, str]:
+    """The same of all robots of one's own among some tasks, by name."""
+    return {task.name: robot_digest(task) for task in tasks if is_robot_file(task)}
 
 
 def _look(file: Path) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from evergait.policy import Policy, Statistics
 from evergait.store.phases import PhaseFolder, PhaseStore, identity_hash
 from evergait.tasks.base import Task, parse_task
 from evergait.tasks.process import code_of, registration
-from evergait.tasks.robot_file import is_robot_file, robot_digest
+from evergait.tasks.robot_file import robot_digest, robot_digests
 from evergait.training.evaluate import Evaluator
 from evergait.training.keeping import progress
 from evergait.training.observer import Observer
@@ -186,7 +186,7 @@ def _identity(config: Config, stage: Stage, policy: Policy, parent: str) -> dict
         "healthy_bonus": {name: factor for name, factor in data["healthy_bonus"].items() if name in involved},
         "method": dict(config.method.settings(stage)),
     }
-    if robots := {task.name: robot_digest(task) for task in policy.tasks if is_robot_file(task)}:
+    if robots := robot_digests(policy.tasks):
         identity["robots"] = robots
     if registered := {task.name: words for task in policy.tasks if (words := registration(task))}:
         identity["registered"] = registered
