@@ -74,6 +74,10 @@ def test_show_as_json(trained: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert shown["scale"]["source"]
 
 
+def test_a_narrow_terminal_cuts_no_name_and_no_number() -> None:
+    assert "…" not in evergait("tasks", COLUMNS="40").stdout
+
+
 def test_show_for_people(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "show", trained)
     assert "R* comes from" in text

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import tyro
+from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -78,7 +79,8 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     texts = [[_text(cell) for cell in row] for row in rows]
     for i, column in enumerate(columns):
         numeric = all(row[i].replace(",", "").lstrip("+-−").replace(".", "").isdigit() for row in texts if row[i])
-        table.add_column(column, justify="right" if numeric and texts else "left")
+        justify: JustifyMethod = "right" if numeric and texts else "left"
+        table.add_column(column, justify=justify, overflow="fold")  # a name or number that is cut is another one
     for row in texts:
         table.add_row(*map(Text, row))
     console.print(table)
