@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from synthetic import make_config, write_foreign_phase
+from synthetic import make_config, write_foreign_phase, write_run
 
 from evergait.cli import main
 from evergait.config import read_config
@@ -16,7 +16,7 @@ from evergait.live.lab import SAMPLE, lab_data
 from evergait.live.page import render_lab
 from evergait.store.phases import PhaseStore
 from evergait.studies.folder import load_results
-from evergait.studies.results import Entry
+from evergait.studies.results import Entry, Results
 from evergait.training.run import Run, train
 from live.conftest import GENERATIONS
 from report.test_browser import overhear, until
@@ -70,6 +70,17 @@ def test_what_does_not_fit_is_left_out_in_words() -> None:
     assert any(words.startswith("Distillation is not offered for 1 of the runs") for words in small["messages"])
     assert any(words.startswith("Left out") and "from the middle of phases" in words for words in small["messages"])
     assert sum(map(len, small["thetas"])) < 300_000
+
+
+def test_a_robot_that_was_edited_is_told(tmp_path: Path) -> None:
+    for file in (Path(__file__).parents[2] / "examples" / "robot").iterdir():
+        shutil.copy(file, tmp_path)
+    rules = tmp_path / "crawler.toml"
+    run = write_run(tmp_path / "run", make_config([str(rules)]))
+    assert lab_data(Results.of_run(run.path))["messages"] == []
+    rules.write_text(rules.read_text().replace("forward = 1.0", "forward = 2.0"))
+    (message,) = lab_data(Results.of_run(run.path))["messages"]
+    assert "has been edited since it was trained" in message
 
 
 def test_every_policy_that_is_left_out_is_counted_once() -> None:

@@ -12,9 +12,10 @@ from evergait.live.robots import live_robot
 from evergait.live.shelves import MOST_BYTES, Shelves
 from evergait.report.html import Alive
 from evergait.studies.folder import load_results
-from evergait.studies.results import Results
+from evergait.studies.results import Entry, Results
 from evergait.tasks import parse_task
 from evergait.tasks.base import short
+from evergait.tasks.robot_file import is_robot_file, robot_digests
 
 SAMPLE = Path(str(FILES / "sample"))
 """A study that ships with the package."""
@@ -32,6 +33,12 @@ def lab_data(results: Results, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
             robots.append(live_robot(parse_task(name)))
         except EvergaitError as error:
             messages.append(f"{error}.")
+    if any(map(is_robot_file, (parse_task(robot["name"]) for robot in robots))):
+        messages += dict.fromkeys(
+            f"{entry.order}: a file of its robots has been edited since it was trained; here they are as they are now."
+            for entry in results.entries
+            if _is_edited(entry)
+        )
     shelves = Shelves(tuple(parse_task(robot["name"]) for robot in robots), most_bytes)
     shelves.fill(results)
     messages += [
@@ -53,6 +60,11 @@ def lab_data(results: Results, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
         "runs": shelves.runs,
         "messages": messages,
     }
+
+
+def _is_edited(entry: Entry) -> bool:
+    now = robot_digests(entry.run.policy.tasks)
+    return any(phase.identity().get("robots", {}) != now for phase in entry.run.phases)
 
 
 def render_lab(folder: Path | None = None, store: Path | None = None) -> str:
