@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from small import tiny_config
 from synthetic import make_config, write_run
 
 import evergait
@@ -300,6 +301,28 @@ def test_conditions_are_told_apart_by_more_than_colour(tmp_path: Path, folder: P
     assert len(set(key)) == 11
     assert len({dash for _, dash in key[:8]}) == 8, "without any colour"
     assert drawn == key
+
+
+COLOURED = """(() => {
+  const isBlue = (pixels) =>
+    pixels.some((value, i) => i % 4 === 2 && pixels[i + 1] > 200 && value - pixels[i - 2] > 60);
+  const canvases = [...document.querySelectorAll('#diagnostics canvas')].filter((canvas) => canvas.width);
+  return canvases.length > 0 && canvases.every((canvas) =>
+    isBlue(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data));
+})()"""
+
+
+def test_one_evaluation_is_a_point(tmp_path: Path, browser: Any) -> None:
+    once = evergait.Evaluation(every=2, episodes=1, random_policies=1)
+    evergait.train(tiny_config(generations=2, evaluation=once), out=tmp_path / "run", threads=1)
+    page_of, page = evergait.watch(tmp_path), browser.new_page()
+    try:
+        page.goto(page_of.address)
+        until(page, COLOURED)
+        assert page.evaluate(COLOURED)
+    finally:
+        page.close()
+        page_of.close()
 
 
 @pytest.mark.filterwarnings("ignore")  # Jupyter's own, of its own future

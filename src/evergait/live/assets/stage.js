@@ -196,7 +196,8 @@ function drawLines(canvas, lines, { end = 1, marks = [], digits = null, zero = t
   c.setTransform(ratio, 0, 0, ratio, 0, 0);
   const values = lines.flatMap(({ points }) => points.map(([, y]) => y)).filter(isNumber);
   let low = values.reduce((a, b) => Math.min(a, b), zero ? 0 : Infinity), high = values.reduce((a, b) => Math.max(a, b), zero ? 0 : -Infinity);
-  if (!(high - low >= 1e-9)) [low, high] = [Number.isFinite(low) ? low : 0, (Number.isFinite(low) ? low : 0) + 1];
+  const told = high - low >= 1e-9 ? [low, high] : [low];  // a range that was made up is not written beside its axis
+  if (told.length < 2) [low, high] = [Number.isFinite(low) ? low : 0, (Number.isFinite(low) ? low : 0) + 1];
   const X = (x) => PAD.left + (x / end) * (width - PAD.left - PAD.right), Y = (y) => height - PAD.bottom - ((y - low) / (high - low)) * (height - PAD.top - PAD.bottom);
   const upright = (x, from) => { c.beginPath(); c.moveTo(X(x), from); c.lineTo(X(x), height); c.stroke(); };
   c.font = "12px system-ui, sans-serif";
@@ -214,7 +215,7 @@ function drawLines(canvas, lines, { end = 1, marks = [], digits = null, zero = t
   });
   c.textAlign = "right";
   c.fillStyle = resolved("--muted");
-  if (values.length) for (const value of [low, high]) c.fillText(digits === null ? short(value) : format(value, digits), PAD.left - 6, Y(value) + (value === high ? 5 : 0));
+  if (values.length) for (const value of told) c.fillText(digits === null ? short(value) : format(value, digits), PAD.left - 6, Y(value) + (value === high ? 5 : 0));
   for (const { points, colour, dash = [], wide = false, pale = false } of lines) {
     c.strokeStyle = resolved(colour);
     c.globalAlpha = pale ? 0.75 : 1;
@@ -222,10 +223,11 @@ function drawLines(canvas, lines, { end = 1, marks = [], digits = null, zero = t
     c.setLineDash(dash);
     c.beginPath();
     let pen = false;
-    for (const [x, y] of points) {
+    points.forEach(([x, y], i) => {
       if (isNumber(y)) c[pen ? "lineTo" : "moveTo"](X(x), Y(y));
+      if (isNumber(y) && !pen && !isNumber(points[i + 1]?.[1])) c.arc(X(x), Y(y), 1, 0, 7);  // a line of one point
       pen = isNumber(y);
-    }
+    });
     c.stroke();
   }
   c.setLineDash([]);
