@@ -272,8 +272,8 @@ SPILT = """() => [...document.querySelectorAll('table.heat th')]
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_long_stream_fits_and_its_labels_stay_in_their_cells(opened: Open, tmp_path: Path, width: int) -> None:
-    stream = ["InvertedPendulum-v5", *(f"InvertedPendulum-v5@gravity=0.{i}783" for i in range(3, 9))]
-    study = make_study(tmp_path, stream)
+    stream = ("InvertedPendulum-v5", *(f"InvertedPendulum-v5@gravity=0.{i}783" for i in range(3, 9)))
+    study = make_study(tmp_path, tasks=stream)
     page = opened(write_report(study, tmp_path), width, 900, reduced_motion="reduce")
     page.evaluate("document.querySelectorAll('details').forEach((node) => { node.open = true; })")
     assert page.evaluate("document.documentElement.scrollWidth") == width

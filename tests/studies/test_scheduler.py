@@ -72,7 +72,7 @@ def test_of_two_studies_that_begin_in_one_folder_one_is_refused(
 ) -> None:
     """However little time lies between them: the folder is written by who holds its lock."""
     other, out = tmp_path / "other.toml", tmp_path / "out"
-    other.write_text(tiny_study("Other", generations=6))
+    other.write_text(tiny_study(generations=6).replace("Tiny", "Other"))
 
     def slowly(study: Study, path: Path) -> list[Cell]:
         monkeypatch.undo()

@@ -110,9 +110,9 @@ def make_study(
     names: tuple[str, str] = ("naive", "replay"),
     n_seeds: int = 1,
     title: str = "A synthetic study",
+    tasks: tuple[str, ...] = ("Hopper-v5", "InvertedPendulum-v5"),
 ) -> Results:
     """Two conditions on two orders: one forgets, one keeps."""
-    tasks = ("Hopper-v5", "InvertedPendulum-v5")
     entries = []
     methods: tuple[tuple[str, Method, Curve], ...] = (
         (names[0], Naive(), forgetting),

@@ -13,6 +13,7 @@ from typing import Any
 
 import golden
 import pytest
+from faults import wait_until
 from small import tiny_config
 
 from evergait.config import Config, preset
@@ -67,18 +68,19 @@ def test_a_fix_of_one_method_renames_its_phases_only(monkeypatch: pytest.MonkeyP
         assert not set(new[1:]) & set(old)
 
 
-def test_a_phase_that_was_packed_while_others_wait_for_it_is_found(tmp_path: Path) -> None:
+def test_a_phase_that_was_packed_while_others_wait_for_it_is_found(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     config, (here, there) = tiny_config(method=Naive()), (tmp_path / name / "phases" for name in ("here", "there"))
     first, workers, found = plan_phases(config)[0], LocalWorkers(1), list[PhaseFolder]()
     PhaseTrainer(config, PhaseStore(there), workers).ensure(first)
     pack(there)
-    is_waiting = threading.Event()
     (here / first.name).mkdir(parents=True)
     with locked(here / first.name / "lock"):
         trainer = PhaseTrainer(config, PhaseStore(here), workers)
-        waiter = threading.Thread(target=lambda: found.append(trainer.ensure(first, is_waiting.set)), daemon=True)
+        waiter = threading.Thread(target=lambda: found.append(trainer.ensure(first)), daemon=True)
         waiter.start()
-        assert is_waiting.wait(30)
+        wait_until(lambda: "waiting for another process" in caplog.text)
         archive_path(there).rename(archive_path(here))
     waiter.join(30)
     assert [folder.name for folder in found] == [first.name]
