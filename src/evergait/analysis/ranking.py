@@ -243,25 +243,41 @@ def headline(ranked: Sequence[Standing], name: str) -> str:
         where = f" on {short(best.rows[0].task)}" if len(best.rows) == 1 else f" over {len(best.rows)} tasks"
         kept = f" and kept {percent(best.kept)} of what it had learnt" if best.kept is not None else ""
         return f"{best.condition} ended with a {mean}{name} of {ending(best)}{where}{kept}"
-    highest = f"{best.condition} ended highest, with a {mean}{name} of {ending(best)}"
-    return f"{highest}; {worst.condition} lowest, with {ending(worst)}"
+    first, last = (_level_with(end, told) for end in (best, worst))
+    if len(first) == len(told):
+        return f"{_names(told)} ended alike, with a {mean}{name} of {ending(*told)}"
+    highest = f"{_names(first)} ended highest, with a {mean}{name} of {ending(*first)}"
+    return f"{highest}; {_names(last)} lowest, with {ending(*last)}"
+
+
+def _level_with(end: Standing, told: Sequence[Standing]) -> list[Standing]:
+    """Those whose number reads the same: which of them comes first says nothing."""
+    return [standing for standing in told if number(standing.final.estimate) == number(end.final.estimate)]
+
+
+def _names(standings: Sequence[Standing]) -> str:
+    """Conditions, as a sentence lists them."""
+    *others, last = (standing.condition for standing in standings)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 MOST_TOLD = 4
 """Of so many tasks a sentence can give every return."""
 
 
-def ending(standing: Standing) -> str:
-    """What a condition ended with; beside a score, the returns that it stands for, or the range of many."""
-    told = number(standing.final.estimate)
-    if not standing.is_share:
+def ending(*standings: Standing) -> str:
+    """What conditions on one level ended with; beside a score, the returns that it stands for, or the range of many."""
+    told = number(standings[0].final.estimate)
+    if not standings[0].is_share:
         return told
-    ends = {short(row.task): row.final_return for row in standing.rows}
-    defined = {task: end for task, end in ends.items() if np.isfinite(end)}
+    tasks = dict.fromkeys(short(row.task) for standing in standings for row in standing.rows)
+    ends = {task: [r.final_return for s in standings for r in s.rows if short(r.task) == task] for task in tasks}
+    defined = [(end, task) for task, found in ends.items() for end in found if np.isfinite(end)]
     if len(ends) > MOST_TOLD and defined:
-        low, high = min(defined, key=defined.__getitem__), max(defined, key=defined.__getitem__)
-        return f"{told} (returns from {number(ends[low])} on {low} to {number(ends[high])} on {high})"
-    return f"{told} ({', '.join(f'{task} {number(end)}' for task, end in ends.items())})"
+        (low, worst), (high, best) = min(defined), max(defined)
+        return f"{told} (returns from {number(low)} on {worst} to {number(high)} on {best})"
+    each = [f"{task} {' and '.join(map(number, found))}" for task, found in ends.items()]
+    return f"{told} ({', '.join(each)})"
 
 
 def percent(share: float | None) -> str:
