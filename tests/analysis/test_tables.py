@@ -5,6 +5,7 @@ The page, the figures, the tables and `show --json` say the same about one study
 
 import csv
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,9 +17,9 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from small import tiny_study
-from synthetic import make_study
+from synthetic import make_config, make_study, write_run
 
-from evergait.analysis.ranking import Standing, standings
+from evergait.analysis.ranking import Standing, headline, standings
 from evergait.analysis.study import Analysis
 from evergait.analysis.tables import MEASURES
 from evergait.analysis.transfer import interference, pairwise, panel
@@ -30,7 +31,7 @@ from evergait.core.table import Table, escape_latex, escape_markdown, number
 from evergait.figures.artifacts import write_artifacts
 from evergait.figures.drawing import curve_figures, pairwise_figure
 from evergait.paper.study import all_tables, analyse
-from evergait.studies.results import Results
+from evergait.studies.results import Entry, Results
 from evergait.tasks.base import short
 from report.test_page import page_data
 
@@ -287,3 +288,32 @@ def test_a_run_and_its_report_have_the_same_score(trained: Path, capsys: pytest.
         assert lines["score"][task].mean[-1] == pytest.approx(value)
     for task, value in shown["stages"][-1]["returns"].items():
         assert lines["return"][task].mean[-1] == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("ends", "sentence"),
+    [
+        ({"a": 805, "b": 405}, "a ended highest, with a score of 0.80 .InvertedPendulum 80..; b lowest, with 0.40 .*"),
+        (
+            {"a": 805, "b": 405, "c": 805},
+            "(a and c|c and a) ended highest, with a score of 0.80 .InvertedPendulum 80. and 80..; b lowest, with .*",
+        ),
+        ({"a": 805, "b": 405, "c": 405}, "a ended highest, .*; (b and c|c and b) lowest, with 0.40 .*"),
+        ({"a": 805, "b": 805, "c": 805}, "[abc], [abc] and [abc] ended alike, with a score of 0.80 .*"),
+        ({"a": 805}, "a ended with a score of 0.80 .* on InvertedPendulum"),
+    ],
+)
+def test_who_ended_on_one_level_is_named_together(tmp_path: Path, ends: dict[str, int], sentence: str) -> None:
+    entries = [
+        Entry(
+            name,
+            "InvertedPendulum-v5",
+            0,
+            write_run(tmp_path / name, make_config(["InvertedPendulum-v5"]), lambda *at, end=end: end * at[2]),
+        )
+        for name, end in ends.items()
+    ]
+    told = headline(
+        standings(analyse(Results("Level", tmp_path, tuple(entries)), {"InvertedPendulum-v5": 1005.0})), "score"
+    )
+    assert re.fullmatch(sentence, told), told
