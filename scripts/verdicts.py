@@ -4,7 +4,7 @@ Whole episodes are played once for every phase and kept in fresh.json with the l
 every task, with seeds of their own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -35,6 +35,12 @@ from evergait.workers import LocalWorkers
 FOLDER = ROOT / "results" / "authors-third"
 EPISODES = 50
 """Fresh ones, of a phase's last θ."""
+BUDGET_PARTS = (
+    "the middle budget ends above the smallest",
+    "the middle budget ends above the largest",
+    "the largest costs plasticity",
+)
+"""What claim 3 says, in the order in which it is measured."""
 
 
 @cache
@@ -152,6 +158,7 @@ def notes(analysis: Analysis, whole: Analysis) -> str:
     carried = {c: told(by_seed(analysis, c, swimmer_carried)) for c in conditions}
     steps = {c: analysis.gather(c, million_steps).estimate for c in conditions}
     lines = [
+        *undecided_note(claims),
         "**Another yardstick.** R* is low at this scale, and it is the best of the same seeds, whose single-task runs "
         "are also the streams' first phases. Divided by the paper's R*, as in the tables at full scale below: "
         f"{again}; {flips}. What counts is a larger difference in returns there, "
@@ -160,17 +167,35 @@ def notes(analysis: Analysis, whole: Analysis) -> str:
         f"**Replay costs more**: {steps['replay-192']:.0f} million environment steps a stream, {steps['shared']:.0f} "
         "without. For every earlier task it adds half as many episodes as the new task has, never cut (64 pairs "
         "beside 128: its name is that of the budget at λ = 768). So claim 2 compares runs of unequal cost.",
-        "**Whether replay costs plasticity is open.** Tasks learnt third, in whole episodes, *replay-192* minus "
-        f"*shared*: {told(third)} of R*. This was not asked beforehand.",
+        f"**{plasticity(third)}** Tasks learnt third, in whole episodes, *replay-192* minus *shared*: {told(third)} of "
+        "R*. This was not asked beforehand.",
         "**Claim 6 has four parts**, and the least of each number is shown, which is no 95 % interval. FWT towards "
         f"Swimmer is {told(parts[0])} in *shared* and {told(parts[2])} in *replay-192*. It is of a phase's last θ; the "
         f"one that the next task begins with in this reading has {carried['shared']} and {carried['replay-192']} (not "
-        "asked beforehand). These seeds could have missed far more than what counts: undecided says nothing about the "
-        "claim.",
+        "asked beforehand).",
     ]
     return "\n".join(
         f"- {line}" for line in (*lines, *budget_notes(analysis, claims[2]), *head_notes(analysis, claims[3]))
     )
+
+
+def undecided_note(claims: Sequence[Claim]) -> list[str]:
+    """How much these seeds could have missed."""
+    missed = [
+        f"claim {claim.number} {number(claim.detectable)} where {claim.rule.effect:g} counts"
+        for claim in claims
+        if claim.verdict == "undecided" and claim.detectable is not None
+    ]
+    words = "**Undecided is no verdict against a claim.** What these seeds could have shown (roughly: they are few):"
+    return [f"{words} {', '.join(missed)}."] if missed else []
+
+
+def plasticity(third: Values) -> str:
+    """What the last tasks of a stream say about the cost of replay."""
+    low, high = third.interval or (-np.inf, np.inf)
+    if low <= 0 <= high:
+        return "Whether replay costs plasticity is open."
+    return "Replay cost plasticity here." if high < 0 else "Replay cost no plasticity here."
 
 
 def lost_by_task(analysis: Analysis, condition: str) -> str:
@@ -183,18 +208,37 @@ def budget_notes(analysis: Analysis, claim: Claim) -> list[str]:
     """The parts of claim 3, what budgets cost, and the largest beside the smallest."""
     if not claim.is_measured:
         return []
-    small, large, plastic = map(told, claim.parts)
+    (small, large, plastic), lead = map(told, claim.parts), claim.parts[1].interval or (-np.inf, np.inf)
+    is_open = "" if lead[1] < 0 else " That the largest is the better one is not shown either."
     names = ("replay-12", "replay-192", "replay-288")
     steps = ", ".join(f"{analysis.gather(name, million_steps, (ORDER,)).estimate:.0f}" for name in names)
     later = [analysis.gather(name, Metrics.later_interference, (ORDER,)) for name in names]
+    extremes = later[2] - later[0]
+    low, high = extremes.interval or (-np.inf, np.inf)
+    so = "which these seeds leave open" if low <= 0 <= high else "which they did"
     return [
         "**Claim 3 has three parts**, on one order, and the least of each number is shown, which is no 95 % interval. "
         f"Final R̂ of *replay-192* minus that of *replay-12* is {small}, minus that of *replay-288* {large}; Int of "
-        f"*replay-288* minus that of *replay-192* is {plastic}. The budgets take {steps} million steps. In this "
+        f"*replay-288* minus that of *replay-192* is {plastic}. Part by part: {part_verdicts(claim)}.{is_open} The "
+        f"budgets take {steps} million steps. In this "
         "reading replay weighs as much as the new task whatever its budget: a larger one is less noisy, and dearer. "
-        f"Not asked beforehand: Int of *replay-288* minus that of *replay-12* is {told(later[2] - later[0])}; below "
-        "zero the largest budget learnt new tasks better than the smallest."
+        f"Not asked beforehand: Int of *replay-288* minus that of *replay-12* is {told(extremes)}; below zero the "
+        f"largest budget learnt new tasks better than the smallest, {so}."
     ]
+
+
+def part_verdicts(claim: Claim) -> str:
+    """Claim 3 part by part, each by the claim's rule: it does not hold where one part does not."""
+    found: dict[str, list[str]] = {"does not hold": [], "undecided": [], "holds": []}
+    for part, words in zip(claim.parts, BUDGET_PARTS, strict=True):
+        verdict = claim.rule.decide(part.estimate, *part.interval) if part.interval else "undecided"
+        found[verdict].append(f"that {words}")
+    each = []
+    for verdict, parts in found.items():
+        verb = {"undecided": ("is undecided", "are undecided"), "holds": ("holds", "hold")}
+        one, many = verb.get(verdict, ("does not hold", "do not hold"))
+        each += [f"{' and '.join(parts)} {one if len(parts) == 1 else many}"] if parts else []
+    return f"{'; '.join(each)}, where {claim.rule.effect:g} of R* counts"
 
 
 def head_notes(analysis: Analysis, claim: Claim) -> list[str]:
@@ -256,7 +300,8 @@ def in_short(analysis: Analysis, whole: Analysis) -> str:
     found: dict[str, list[str]] = {}
     for claim, other in zip(claims, again, strict=True):
         differs = f" (in whole episodes: {other.verdict})" if other.verdict != claim.verdict else ""
-        found.setdefault(claim.verdict, []).append(f"*{claim.sentence}*{differs}")
+        parts = f" ({part_verdicts(claim)})" if claim.number == 3 and claim.verdict == "does not hold" else ""
+        found.setdefault(claim.verdict, []).append(f"*{claim.sentence}*{parts}{differs}")
     seeds = max(claim.n_seeds for claim in claims)
     lead = (
         f"With {seeds} seeds, six orders (one for replay budgets) and a tenth of the paper's episodes (λ = 256 in "
