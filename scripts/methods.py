@@ -18,10 +18,11 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from pages import DOCS, fill_in, filled, markdown, with_interval  # noqa: E402, F401
 
-from evergait.analysis.groups import Measure, Values  # noqa: E402
+from evergait.analysis.groups import Measure, Values, table_of  # noqa: E402
 from evergait.analysis.ranking import LEARNT  # noqa: E402
 from evergait.analysis.study import Analysis  # noqa: E402
 from evergait.analysis.transfer import series  # noqa: E402
+from evergait.config import Config  # noqa: E402
 from evergait.core.arrays import Float64  # noqa: E402
 from evergait.core.table import Table, Value  # noqa: E402
 from evergait.figures.drawing import OKABE_ITO, SETTINGS, Picture, panels  # noqa: E402
@@ -38,7 +39,13 @@ HELD = 0.9
 ALIKE = 0.05
 """Methods whose difference surely lies within this are alike."""
 MARKERS = "osD^vP*Xph<>"
-STUDIES = ("strengths", "methods", "return")
+STUDIES = ("strengths", "methods", "return", "ablation")
+PARTS: dict[str, Callable[[Config], bool]] = {
+    "normalised observations": lambda config: config.policy.normalise,
+    "a head per task": lambda config: config.policy.heads == "separate",
+    "8 pairs in place of 32": lambda config: config.pairs == 8,
+}
+"""What `ablation` varies of the learner, each with a question whether a condition has it."""
 ENDS, LEARNS = "mean score at the end", "Int"
 ASKED = (
     ("distill", "replay", ENDS),
@@ -211,6 +218,33 @@ def verdict(values: Values) -> str:
     return "alike" if low >= -ALIKE and high <= ALIKE else "undecided"
 
 
+def effects(ablation: Analysis) -> Table:
+    """What each part of the learner does to the mean score at the end, over all combinations of the others."""
+    ends = {c: ablation.gather(c, Metrics.average_performance) for c in ablation.results.conditions}
+    having = {tuple(has(ablation.config(c)) for has in PARTS.values()): values for c, values in ends.items()}
+    lines = []
+    for i, part in enumerate(PARTS):
+        pairs = [(values, having[*has[:i], False, *has[i + 1 :]]) for has, values in having.items() if has[i]]
+        found: dict[int, list[float]] = {}
+        for values in (one - other for one, other in pairs):
+            for seed, value in zip(values.seeds, values.by_seed, strict=True):
+                found.setdefault(seed, []).append(float(value))
+        whole = {(s, "all"): float(np.mean(each)) for s, each in found.items() if len(each) == len(pairs)}
+        values = table_of(whole)
+        each = ", ".join(f"{(one - other).estimate:.2f}" for one, other in pairs)
+        lines.append((part, with_interval(values, 3), effect(values), each))
+    caption = "The mean score at the end with a part minus that without it, a mean over the other two (Student's t)"
+    return Table(
+        "effects", caption, ("part", "effect and 95 % interval", "so", "each combination of the others"), tuple(lines)
+    )
+
+
+def effect(values: Values) -> str:
+    """By the rule that was written down before the runs."""
+    low, high = values.interval or (-np.inf, np.inf)
+    return "undecided" if low <= 0 <= high else "helps" if low > 0 else "harms"
+
+
 def later(analysis: Analysis) -> Table:
     """How well, and in how many generations, tasks are learnt that are not the first."""
     found: dict[str, dict[tuple[str, str, int], tuple[float, int]]] = {}
@@ -339,6 +373,8 @@ def parts(found: dict[str, Analysis | None]) -> dict[str, str]:
         blocks["later"] = markdown(later(methods))
     if long := found["return"]:
         blocks["finals"] = markdown(finals(long))
+    if ablation := found["ablation"]:
+        blocks["effects"] = markdown(effects(ablation))
     return blocks
 
 
