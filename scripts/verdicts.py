@@ -234,9 +234,9 @@ def part_verdicts(claim: Claim) -> str:
         verdict = claim.rule.decide(part.estimate, *part.interval) if part.interval else "undecided"
         found[verdict].append(f"that {words}")
     each = []
-    for verdict, parts in found.items():
+    for became, parts in found.items():
         verb = {"undecided": ("is undecided", "are undecided"), "holds": ("holds", "hold")}
-        one, many = verb.get(verdict, ("does not hold", "do not hold"))
+        one, many = verb.get(became, ("does not hold", "do not hold"))
         each += [f"{' and '.join(parts)} {one if len(parts) == 1 else many}"] if parts else []
     return f"{'; '.join(each)}, where {claim.rule.effect:g} of R* counts"
 
