@@ -41,7 +41,7 @@ gates: setup
 ASIDE := TMPDIR=$$($(BIN)/python scripts/temporary.py) && export TMPDIR && trap 'rm -rf "$$TMPDIR"' EXIT && trap 'exit 130' INT TERM
 
 test: gates
-	@$(ASIDE); $(BIN)/pytest -n 2 --dist worksteal -m "not prove and not agree"
+	@$(ASIDE); $(BIN)/pytest -n 2 --dist worksteal
 
 # Most proofs wait for signals and processes, so more of them run at once than there are processors.
 prove: setup
