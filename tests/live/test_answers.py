@@ -87,11 +87,9 @@ def test_curves_and_policies(watching: Any, folder: Path) -> None:
     assert answers.changes() == []
     names = training["cells"][0]["phases"]
     where = f"training={quote(str(folder), safe='')}"
-    _, content = ask(watching.address, f"{path}curves?{where}&names={','.join(names)},unknown")
-    curves = json.loads(content)
+    curves = json.loads(ask(watching.address, f"{path}curves?{where}&names={','.join(names)},unknown")[1])
     assert sorted(curves) == sorted(names)
-    first = curves[names[0]]
-    ledger = PhaseStore(folder / "phases").folder(names[0]).ledger()
+    first, ledger = curves[names[0]], PhaseStore(folder / "phases").folder(names[0]).ledger()
     assert first["generations"] == ledger.generations
     assert first["returns"]["Walker2d-v5"] == pytest.approx(ledger.curve("Walker2d-v5"), abs=1e-3)
     policy = json.loads(ask(watching.address, f"{path}policy?{where}&name={names[1]}")[1])
@@ -106,8 +104,7 @@ def test_a_robot_of_ones_own_lives_in_a_page(tmp_path: Path) -> None:
     run = write_run(out, make_config([name]))
     phase = run.phases[0].path.name
     assert [robot["name"] for robot in Answers(out).policy(str(out), phase)["robots"]] == [name]
-    rules = tmp_path / "crawler.toml"
-    before = rules.read_text()
+    rules, before = Path(name), Path(name).read_text()
     rules.write_text(before.replace("forward = 1.0", "forward = 2.0"))
     with pytest.raises(EvergaitError, match="edited since this training"):  # its θ was never trained on that robot
         Answers(out).policy(str(out), phase)
