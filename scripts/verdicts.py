@@ -190,12 +190,20 @@ def undecided_note(claims: Sequence[Claim]) -> list[str]:
     return [f"{words} {', '.join(missed)}."] if missed else []
 
 
+def sign(values: Values) -> int:
+    """On which side of zero the interval lies; 0 if it has zero in it, or if there is none."""
+    low, high = values.interval or (-np.inf, np.inf)
+    return (low > 0) - (high < 0)
+
+
 def plasticity(third: Values) -> str:
     """What the last tasks of a stream say about the cost of replay."""
-    low, high = third.interval or (-np.inf, np.inf)
-    if low <= 0 <= high:
-        return "Whether replay costs plasticity is open."
-    return "Replay cost plasticity here." if high < 0 else "Replay cost no plasticity here."
+    words = (
+        "Whether replay costs plasticity is open.",
+        "Replay cost no plasticity here.",
+        "Replay cost plasticity here.",
+    )
+    return words[sign(third)]
 
 
 def lost_by_task(analysis: Analysis, condition: str) -> str:
@@ -208,22 +216,21 @@ def budget_notes(analysis: Analysis, claim: Claim) -> list[str]:
     """The parts of claim 3, what budgets cost, and the largest beside the smallest."""
     if not claim.is_measured:
         return []
-    (small, large, plastic), lead = map(told, claim.parts), claim.parts[1].interval or (-np.inf, np.inf)
-    is_open = "" if lead[1] < 0 else " That the largest is the better one is not shown either."
+    small, large, plastic = map(told, claim.parts)
+    nor = "" if sign(claim.parts[1]) < 0 else " That the largest is the better one is not shown either."
     names = ("replay-12", "replay-192", "replay-288")
     steps = ", ".join(f"{analysis.gather(name, million_steps, (ORDER,)).estimate:.0f}" for name in names)
     later = [analysis.gather(name, Metrics.later_interference, (ORDER,)) for name in names]
     extremes = later[2] - later[0]
-    low, high = extremes.interval or (-np.inf, np.inf)
-    so = "which these seeds leave open" if low <= 0 <= high else "which they did"
+    so = ("these seeds leave that open", "here the smallest did", "here the largest did")[sign(extremes)]
     return [
         "**Claim 3 has three parts**, on one order, and the least of each number is shown, which is no 95 % interval. "
         f"Final R̂ of *replay-192* minus that of *replay-12* is {small}, minus that of *replay-288* {large}; Int of "
-        f"*replay-288* minus that of *replay-192* is {plastic}. Part by part: {part_verdicts(claim)}.{is_open} The "
+        f"*replay-288* minus that of *replay-192* is {plastic}. Part by part: {part_verdicts(claim)}.{nor} The "
         f"budgets take {steps} million steps. In this "
         "reading replay weighs as much as the new task whatever its budget: a larger one is less noisy, and dearer. "
         f"Not asked beforehand: Int of *replay-288* minus that of *replay-12* is {told(extremes)}; below zero the "
-        f"largest budget learnt new tasks better than the smallest, {so}."
+        f"largest budget would have learnt new tasks better than the smallest: {so}."
     ]
 
 
@@ -233,11 +240,7 @@ def part_verdicts(claim: Claim) -> str:
     for part, words in zip(claim.parts, BUDGET_PARTS, strict=True):
         verdict = claim.rule.decide(part.estimate, *part.interval) if part.interval else "undecided"
         found[verdict].append(f"that {words}")
-    each = []
-    for became, parts in found.items():
-        verb = {"undecided": ("is undecided", "are undecided"), "holds": ("holds", "hold")}
-        one, many = verb.get(became, ("does not hold", "do not hold"))
-        each += [f"{' and '.join(parts)} {one if len(parts) == 1 else many}"] if parts else []
+    each = (f"{verdict}: {' and '.join(parts)}" for verdict, parts in found.items() if parts)
     return f"{'; '.join(each)}, where {claim.rule.effect:g} of R* counts"
 
 
