@@ -117,7 +117,8 @@ def run_fast(task: str, seed: int) -> None:
                 watch.write(now, steps, record.returns[task])
                 watch.due = now * GROWTH
 
-    config = replace(evergait.preset("fast"), stream=(task,), seed=seed, method=evergait.Naive())
+    then = replace(evergait.preset("fast"), steps=61_440_000, starts=5, starting=0.2)  # as it was for the recorded runs
+    config = replace(then, stream=(task,), seed=seed, method=evergait.Naive())
     evaluation = replace(config.evaluation, every_steps=1_024_000, episodes=EPISODES)
     with tempfile.TemporaryDirectory() as folder:
         watch.start()
