@@ -22,10 +22,11 @@ from evergait.studies.base import read_study
 from evergait.studies.cells import study_cells
 from evergait.studies.folder import load_results
 from evergait.training.run import Run, train
-from evergait.zoo.catalogue import ROBOTS
 
 ROOT = Path(__file__).parent.parent
 FAST = ROOT / "results" / "fast"
+ROBOTS = {"hopper": "Hopper-v5", "swimmer": "Swimmer-v5", "walker": "Walker2d-v5", "cheetah": "HalfCheetah-v5"}
+"""Name → the task that its robot has learnt."""
 STREAMS = {"hsw-naive": "naive", "hsw-distill": "distill"}
 """Name → condition of the study `methods`, on its first order and with its first seed."""
 

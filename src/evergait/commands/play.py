@@ -29,7 +29,7 @@ class Play:
     folder: tyro.conf.Positional[Path | None] = None
     """Folder of a run or a study."""
     pretrained: str = ""
-    """In place of a folder, a robot that ships with evergait: hopper, swimmer, walker or cheetah."""
+    """In place of a folder, a policy that ships, as `evergait zoo` lists them: hopper, swimmer, walker, cheetah, ..."""
     which: Annotated[Which, tyro.conf.arg(name="")] = field(default_factory=Which)
     task: str = ""
     """Task; the last one learnt if not given."""

@@ -8,11 +8,11 @@ import tyro
 
 from evergait.commands.base import console, print_json, print_table
 from evergait.core.data import require
-from evergait.core.errors import EvergaitError, nearest
+from evergait.core.errors import EvergaitError
 from evergait.tasks.base import short
 from evergait.training.run import Run
-from evergait.zoo import card, catalogue, download, get, upload
-from evergait.zoo.catalogue import Entry
+from evergait.zoo import card, catalogue, download, get, pretrained, upload
+from evergait.zoo.card import final_returns
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Zoo:
         return 0
 
     def _list(self) -> int:
-        entries = catalogue().values()
+        described = [_described(name, run) for name, run in catalogue().items()]
         if self.json:
-            print_json(list(map(_described, entries)))
+            print_json(described)
             return 0
         rows = [
-            (e.name, e.run.config.method.name, ", ".join(f"{short(t)} {r:.0f}" for t, r in e.returns.items()))
-            for e in entries
+            (d["name"], d["method"], ", ".join(f"{short(t)} {r:.0f}" for t, r in d["returns"].items()))
+            for d in described
         ]
         print_table("Policies that ship", ["name", "method", "mean return after the last task"], rows)
         console.print("`evergait zoo NAME --out FOLDER` gets one; `evergait zoo owner/name` asks the hub.", style="dim")
@@ -68,15 +68,13 @@ class Zoo:
     def _card(self, on_hub: bool) -> int:
         if on_hub:
             raise EvergaitError(f"out: name a folder for {self.name}, as in --out runs/{self.name.rpartition('/')[2]}")
-        known = catalogue()
-        if self.name not in known:
-            raise EvergaitError(f"zoo: there is no policy {self.name!r}{nearest(self.name, known)}")
+        run = pretrained(self.name)
         if self.json:
-            print_json(_described(known[self.name]))
+            print_json(_described(self.name, run))
         else:
-            console.out(card(known[self.name].run, self.name), highlight=False)
+            console.out(card(run, self.name), highlight=False)
         return 0
 
 
-def _described(entry: Entry) -> dict[str, Any]:
-    return {"name": entry.name, "method": entry.run.config.method.name, "returns": entry.returns}
+def _described(name: str, run: Run) -> dict[str, Any]:
+    return {"name": name, "method": run.config.method.name, "returns": final_returns(run)}

@@ -40,9 +40,10 @@ def share(run: Run, folder: Path, name: str) -> None:
 
 
 def final_returns(run: Run) -> dict[str, float]:
-    """Mean return on each task at the end of a run."""
+    """Mean return at the end of a run on each task that it learnt."""
+    learnt = {task for ledger in run.ledgers for task in ledger.learning}
     last = run.ledger.records[-1]
-    return {task: fmean(returns) for task, returns in last.returns.items()}
+    return {task: fmean(returns) for task, returns in last.returns.items() if task in learnt}
 
 
 def card(run: Run, name: str) -> str:
