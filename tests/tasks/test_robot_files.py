@@ -384,9 +384,14 @@ def test_a_robot_that_was_edited_is_not_taken_for_the_one_that_was_trained(
     command = ["train", "--stream", "crawler.toml", "--generations", "1", "--pairs", "1", "--horizon", "5"]
     assert main([*command, "--out", "out"]) == 0
     before = (folder / "out" / "run.json").read_bytes()
+    assert main(["eval", "out"]) == 0
+    assert "edited" not in capsys.readouterr().err
     robot = folder / "crawler.toml"
     robot.write_text(robot.read_text().replace("forward = 1.0", "forward = 7.0"))
     capsys.readouterr()
     assert main([*command, "--out", "out"]) == 2
     assert "holds this run trained with crawler.toml" in " ".join(capsys.readouterr().err.split())
+    for reads in (["verify", "out"], ["eval", "out"], ["play", "out", "--output", "gait.html"]):
+        main(reads)
+        assert "a file of its robots has been edited since" in " ".join(capsys.readouterr().err.split()), reads[0]
     assert (folder / "out" / "run.json").read_bytes() == before

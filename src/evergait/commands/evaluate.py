@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import tyro
 
 from evergait.commands.base import errors, print_json, print_table
-from evergait.commands.flags import Which, select_run
+from evergait.commands.flags import Which, select_run, tell_edited
 from evergait.config import Evaluation
 from evergait.core.arrays import Float32
 from evergait.core.data import require, within
@@ -61,6 +61,7 @@ class Eval:
             theta = state.snapshots[str(self.generation)]
         if theta is not state.theta and run.config.policy.normalise:
             errors.print("Observations are normalised as at the end of the phase, not as that θ had them.")
+        tell_edited(run)
         tasks = [parse_task(name) for name in self.task] or list(run.policy.tasks)
         workers = LocalWorkers(check_threads(self.threads))
         try:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import tyro
 
+from evergait.commands.base import errors
 from evergait.core.errors import EvergaitError, nearest
 from evergait.studies.folder import is_study, load_results
 from evergait.studies.results import Entry, Results
@@ -70,6 +71,17 @@ def select_run(folder: Path, which: Which) -> Run:
         f"{folder}: is a study, and {len(entries)} of its runs are meant; choose one, as in "
         f"--condition {first.condition} --order '{first.order}' --seed {first.seed}"
     )
+
+
+def tell_edited(run: Run) -> None:
+    """Say so if what will play is not the robot that was trained."""
+    if run.is_edited:
+        errors.print(
+            f"{run.order}: a file of its robots has been edited since it was trained; what plays is the robot as it is "
+            "now.",
+            style="yellow",
+            markup=False,
+        )
 
 
 @dataclass(frozen=True)

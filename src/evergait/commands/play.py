@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from evergait.commands.base import console, make_folder, write_output
-from evergait.commands.flags import Which, select_run
+from evergait.commands.flags import Which, select_run, tell_edited
 from evergait.core.data import require
 from evergait.core.errors import EvergaitError, nearest
 from evergait.report.film import film
@@ -45,6 +45,7 @@ class Play:
         right = "the folder of a run, or use --pretrained alone"
         require(bool(self.pretrained) != bool(self.folder), "folder", str(self.folder or ""), right)
         run = select_run(self.folder, self.which) if self.folder else pretrained(self.pretrained)
+        tell_edited(run)
         path = play(run, self.task, self.stage, self.generation, self.output)
         console.print(f"Wrote {path}.", markup=False, soft_wrap=True)
         return 0

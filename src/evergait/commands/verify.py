@@ -9,7 +9,7 @@ import numpy as np
 import tyro
 
 from evergait.commands.base import console, errors, print_json, print_table
-from evergait.commands.flags import Which
+from evergait.commands.flags import Which, tell_edited
 from evergait.commands.reproduce import print_retrained, retrained_row
 from evergait.core.arrays import Float64
 from evergait.core.data import require, within
@@ -66,6 +66,8 @@ class Verify:
                 phases.setdefault(phase.name, (label, entry.run, stage))
         if self.train:
             return self._retrain(phases)
+        for run in {entry.order: entry.run for entry in entries}.values():
+            tell_edited(run)
         with closing(LocalWorkers(check_threads(self.threads))) as workers:
             rows = [
                 {"phase": name, **row}

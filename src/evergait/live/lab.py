@@ -12,10 +12,10 @@ from evergait.live.robots import live_robot
 from evergait.live.shelves import MOST_BYTES, Shelves
 from evergait.report.html import Alive
 from evergait.studies.folder import load_results
-from evergait.studies.results import Entry, Results
+from evergait.studies.results import Results
 from evergait.tasks import parse_task
 from evergait.tasks.base import short
-from evergait.tasks.robot_file import is_robot_file, robot_digests
+from evergait.tasks.robot_file import is_robot_file
 
 SAMPLE = Path(str(FILES / "sample"))
 """A study that ships with the package."""
@@ -37,7 +37,7 @@ def lab_data(results: Results, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
         messages += dict.fromkeys(
             f"{entry.order}: a file of its robots has been edited since it was trained; here they are as they are now."
             for entry in results.entries
-            if _is_edited(entry)
+            if entry.run.is_edited
         )
     shelves = Shelves(tuple(parse_task(robot["name"]) for robot in robots), most_bytes)
     shelves.fill(results)
@@ -60,11 +60,6 @@ def lab_data(results: Results, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
         "runs": shelves.runs,
         "messages": messages,
     }
-
-
-def _is_edited(entry: Entry) -> bool:
-    now = robot_digests(entry.run.policy.tasks)
-    return any(phase.identity().get("robots", {}) != now for phase in entry.run.phases)
 
 
 def render_lab(folder: Path | None = None, store: Path | None = None) -> str:

@@ -44,6 +44,7 @@ from evergait.store.ledger import Ledger
 from evergait.store.phases import PhaseFolder, PhaseStore
 from evergait.tasks import Task
 from evergait.tasks.base import as_task
+from evergait.tasks.robot_file import robot_digests
 from evergait.training.frame import Frame, make_frame, order_name
 from evergait.training.observer import NotebookProgress, Observer, in_notebook
 from evergait.training.phases import Phase, PhaseTrainer, changed, outdated, plan_phases
@@ -136,6 +137,12 @@ class Run:
     def outdated(self) -> tuple[str, ...]:
         """Parts that are of another version now, such as `policy 1, now 2`: trained again, it has other bits."""
         return tuple(dict.fromkeys(part for phase in self.phases for part in outdated(phase.identity())))
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether a robot's file has been edited since it was trained: what plays now is another robot."""
+        now = robot_digests(self.policy.tasks)
+        return any(phase.identity().get("robots", {}) != now for phase in self.phases)
 
     def state(self, stage: int = -1) -> State:
         """θ and statistics at the end of a stage."""
