@@ -16,7 +16,7 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from pages import DOCS, fill_in, filled, markdown, with_interval  # noqa: E402, F401
+from pages import DOCS, fill_in, filled, markdown, older, with_interval  # noqa: E402, F401
 
 from evergait.analysis.groups import Measure, Values, table_of  # noqa: E402
 from evergait.analysis.ranking import LEARNT  # noqa: E402
@@ -104,10 +104,7 @@ def state(name: str, analysis: Analysis | None) -> str:
     words += f" ({command} trains all of them)." if n_done == n_phases else f"; {command} trains the rest."
     if not analysis:
         return words
-    older = "; ".join(analysis.results.outdated)
-    if older:
-        words += f" They were trained with an older version of a part ({older}): training them again gives other bits."
-    words = f"{words} {analysis.scale_words}"
+    words = f"{words}{older(analysis.results)} {analysis.scale_words}"
     own = later_alone(analysis)
     return f"{words} As that is the best seed, learning the later tasks alone has an Int of {own:.2f} itself."
 

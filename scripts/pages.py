@@ -13,6 +13,7 @@ from evergait.analysis.groups import Values
 from evergait.core.files import parse_object
 from evergait.core.table import Table
 from evergait.store.archive import read_beside
+from evergait.studies.results import Results
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -63,6 +64,13 @@ def rows(page: str, name: str) -> list[list[str]]:
     found = re.search(_pattern(name), (DOCS / page).read_text(), flags=re.DOTALL)
     lines = [line for line in (found[2] if found else "").splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def older(results: Results) -> str:
+    """A sentence on results that today's parts would not give to the bit; libm, the machine's own, is left out."""
+    parts = "; ".join(words for words in results.outdated if not words.startswith("libm "))
+    words = f" They were trained with an older version of a part ({parts}): training them again gives other bits."
+    return words if parts else ""
 
 
 def markdown(*tables: Table) -> str:

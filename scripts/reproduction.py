@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import verdicts  # noqa: E402
 from findings import CONDITIONS, LATE, ORDER, Reading, findings, uncut  # noqa: E402
-from pages import DOCS, fill_in, markdown, rows  # noqa: E402
+from pages import DOCS, fill_in, markdown, older, rows  # noqa: E402
 from verdicts import EPISODES, fresh  # noqa: E402
 
 from evergait.analysis.study import Analysis  # noqa: E402
@@ -88,14 +88,7 @@ def state(reading: str, analysis: Analysis) -> str:
     of_order = {name for cell in cells if is_asked_for(cell.condition, cell.order) for name in cell.phases}
     study = Tree.build(study_cells(read_study(STUDIES[reading].name).at_scale("full"))).nodes
     words = f"{len(of_order & done)} of {len(of_order)} phases of this order and of single-task training are trained, "
-    return f"{words}{len(done)} of {len(study)} of the whole study.{older(analysis)}"
-
-
-def older(analysis: Analysis) -> str:
-    """A sentence on results that today's parts would not give to the bit."""
-    parts = "; ".join(analysis.results.outdated)
-    words = f" They were trained with an older version of a part ({parts}): training them again gives other bits."
-    return words if parts else ""
+    return f"{words}{len(done)} of {len(study)} of the whole study.{older(analysis.results)}"
 
 
 def curves(name: str, table: dict[str, tuple[Analysis, str, str]]) -> None:

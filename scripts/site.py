@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pages import older
 
 import evergait
 from evergait.analysis.study import Analysis
@@ -95,12 +96,10 @@ def method_curve(analysis: Analysis, name: str) -> Picture | None:
     for at in axes:
         at.set_ylim(min(low for low, _ in bounds), max(high for _, high in bounds))
     legend_below(figure)
-    older = "; ".join(analysis.results.outdated)
     caption = (
         f"{shown[0].order}: the score on every task (0 is a random policy, 1 the best that learnt the task alone), in "
         f"bold the mean over {len(shown[0].entries)} seeds; dashed lines are task switches. From the study "
-        f"`{analysis.results.path.name}` in results/"
-        + (f", trained with an older version of a part ({older})." if older else ".")
+        f"`{analysis.results.path.name}` in results/.{older(analysis.results)}"
     )
     return Picture(name, caption, figure)
 
