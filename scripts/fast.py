@@ -1,13 +1,14 @@
-"""Single tasks with the preset fast: fills in docs/methods.md from results/fast.
+"""The preset fast, on single tasks and in every order: fills in docs/methods.md from results/fast and results/orders.
 
 python scripts/fast.py [--play]
 
-With --play, every policy first plays fifty fresh episodes in plain Gymnasium, and fresh.json has what came of it;
-`evergait study pack results/fast` packs it, and `python scripts/zoo.py` then ships the best of each robot.
+With --play, every policy of a single task first plays fifty fresh episodes in plain Gymnasium, and fresh.json has what
+came of it; `evergait study pack results/fast` packs it, and `python scripts/zoo.py` then ships the best of each robot.
 """
 
 import argparse
 import sys
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from statistics import fmean, median
@@ -21,20 +22,25 @@ from pages import fill_in, fresh_episodes, markdown  # noqa: E402
 from evergait.config import Evaluation  # noqa: E402
 from evergait.core.files import write_json  # noqa: E402
 from evergait.core.table import Table  # noqa: E402
-from evergait.studies.folder import load_results  # noqa: E402
+from evergait.scores.scale import shipped  # noqa: E402
+from evergait.studies.folder import is_study, load_results  # noqa: E402
 from evergait.studies.results import Entry  # noqa: E402
 from evergait.tasks import parse_task  # noqa: E402
 from evergait.tasks.base import short  # noqa: E402
 from evergait.training.evaluate import Evaluator, as_recorded  # noqa: E402
 from evergait.workers import LocalWorkers  # noqa: E402
+from evergait.zoo.card import final_returns  # noqa: E402
 
-FOLDER = ROOT / "results" / "fast"
+FOLDER, ORDERS = ROOT / "results" / "fast", ROOT / "results" / "orders"
 EPISODES, EPISODE_SEED = 50, 2026
 """The seed decides the episodes, which training and its evaluations have not seen."""
 ARS = {"Hopper-v5": 3120, "Swimmer-v5": 325, "Walker2d-v5": 4390, "HalfCheetah-v5": 3430}
 """Thresholds of Mania et al. 2018 (arXiv:1803.07055), for an older version of these tasks."""
 BEST = {"Hopper-v5": 3618, "Swimmer-v5": 366, "Walker2d-v5": 5007, "HalfCheetah-v5": 12139}
 """The best that libraries publish for older versions: TRPO of rl-zoo3 (the first two), SAC of Tianshou."""
+PAPER = dict(shipped())["shipped references (the paper's single-task runs)"]
+SHARE = 0.9
+"""Of what is reached alone, and of the paper's, that every task is to end with in every order."""
 
 
 def play(entry: Entry, workers: LocalWorkers, n_episodes: int = EPISODES) -> list[float]:
@@ -57,8 +63,8 @@ def played(entries: tuple[Entry, ...]) -> dict[str, dict[str, Any]]:
         }
 
 
-def parts() -> dict[str, str]:
-    """The page's part: how many seeds of each task pass."""
+def single_tasks() -> str:
+    """How many seeds of each task pass."""
     rows = fresh_episodes(FOLDER).values()
     lines = []
     for task, threshold in ARS.items():
@@ -69,7 +75,61 @@ def parts() -> dict[str, str]:
         lines.append((short(task), *counts, f"{median(means):,.0f}", ", ".join(f"{mean:,.0f}" for mean in means)))
     caption = f"Mean returns of {EPISODES} fresh episodes in plain Gymnasium, one number per seed"
     columns = ("task", "ARS's threshold: seeds that pass", "best published: seeds that pass", "median", "all")
-    return {"fast": markdown(Table("fast", caption, columns, tuple(lines)))}
+    return markdown(Table("fast", caption, columns, tuple(lines)))
+
+
+def whole(entries: tuple[Entry, ...]) -> list[Entry]:
+    """The runs of those seeds of which every run is there and done."""
+    cells = {(entry.condition, entry.order) for entry in entries}
+    done = [entry for entry in entries if entry.run.is_done]
+    seeds = {entry.seed for entry in done}
+    full = [seed for seed in sorted(seeds) if {(e.condition, e.order) for e in done if e.seed == seed} == cells]
+    return [entry for entry in done if entry.seed in full]
+
+
+def returns(entries: list[Entry]) -> dict[str, dict[str, list[float]]]:
+    """Order → task → returns at the end of its streams, by seed; a task on its own is an order too."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.seed):
+        for task, value in final_returns(entry.run).items():
+            found.setdefault(entry.order, {}).setdefault(task, []).append(value)
+    return found
+
+
+def every_order() -> str:
+    """Every task of every order by both marks, and how many come to them."""
+    entries = whole(load_results(ORDERS).entries)
+    seeds = sorted({entry.seed for entry in entries})
+    found = returns(entries)
+    alone = {task: fmean(values) for tasks in found.values() if len(tasks) == 1 for task, values in tasks.items()}
+    marks = {"alone": alone, "the paper's": PAPER}
+    cells = [(task, values) for tasks in found.values() if len(tasks) > 1 for task, values in tasks.items()]
+    words = [f"{len(seeds)} seeds ({seeds[0]} to {seeds[-1]}), each with every order and every task alone."]
+    for name, mark in marks.items():
+        passed = sum(fmean(values) >= SHARE * mark[task] for task, values in cells)
+        each = [value >= SHARE * mark[task] for task, values in cells for value in values]
+        words.append(
+            f"Nine tenths of {name}: {passed} of {len(cells)} cells by their mean, {sum(each)} of {len(each)} runs."
+        )
+    caption = (
+        "Mean return at the end (lowest and highest seed), and the mean as a share of that alone and of the paper's"
+    )
+    rows = tuple((order, *(_cell(tasks.get(task), task, marks) for task in alone)) for order, tasks in found.items())
+    table = Table("orders", caption, ("order", *map(short, alone)), rows)
+    return "\n".join((*words, "", markdown(table)))
+
+
+def _cell(values: list[float] | None, task: str, marks: Mapping[str, Mapping[str, float]]) -> str:
+    if not values:
+        return "–"
+    mean = fmean(values)
+    shares = ", ".join(f"{mean / mark[task]:.2f}" for mark in marks.values())
+    return f"{mean:,.0f} ({min(values):,.0f} to {max(values):,.0f}): {shares}"
+
+
+def parts() -> dict[str, str]:
+    """What the page has of both studies."""
+    return {"fast": single_tasks(), **({"orders": every_order()} if is_study(ORDERS) else {})}
 
 
 def main() -> None:
