@@ -39,7 +39,7 @@ HELD = 0.9
 ALIKE = 0.05
 """Methods whose difference surely lies within this are alike."""
 MARKERS = "osD^vP*Xph<>"
-STUDIES = ("strengths", "methods", "return", "ablation")
+STUDIES = ("strengths", "methods", "return", "twenty", "ablation")
 PARTS: dict[str, Callable[[Config], bool]] = {
     "normalised observations": lambda config: config.policy.normalise,
     "a head per task": lambda config: config.policy.heads == "separate",
@@ -136,10 +136,15 @@ def as_alone(analysis: Analysis) -> Callable[[Metrics], bool]:
     return lambda metrics: all(metrics.final(task) >= mark[task] for task in learnt_tasks(metrics.ledgers))
 
 
-def all_held(metrics: Metrics) -> bool:
-    """Whether every task ends at nine tenths of its score when it was last left."""
+def held(metrics: Metrics) -> list[bool]:
+    """Task by task, whether it ends at nine tenths of its score when it was last left."""
     left = {metrics.task(stage): metrics.final(metrics.task(stage), stage) for stage in range(metrics.n_stages)}
-    return all(metrics.final(task) >= score - (1 - HELD) * abs(score) for task, score in left.items())
+    return [metrics.final(task) >= score - (1 - HELD) * abs(score) for task, score in left.items()]
+
+
+def all_held(metrics: Metrics) -> bool:
+    """Whether that is so of every task."""
+    return all(held(metrics))
 
 
 def told_held(runs: Sequence[Metrics]) -> str:
@@ -278,18 +283,29 @@ def with_range(values: list[float], digits: int) -> str:
     return f"{middle} ({low} to {high})"
 
 
-def finals(analysis: Analysis) -> Table:
+def finals(analysis: Analysis, name: str = "finals") -> Table:
     """Score on every task of a long stream, when it was first left and at the end."""
     conditions, lines = streams(analysis), []
     stream = analysis.metrics(analysis.finished(conditions[0])[0])
-    tasks = learnt_tasks(stream.ledgers)
-    first = {task: [stream.task(stage) for stage in range(stream.n_stages)].index(task) for task in tasks}
-    for condition in conditions:
-        left = [analysis.gather(condition, score_after(task, first[task])).estimate for task in tasks]
-        ended = [analysis.gather(condition, score_after(task)).estimate for task in tasks]
-        lines.append((condition, *(f"{a:.2f} → {b:.2f}" for a, b in zip(left, ended, strict=True))))
-    caption = "Score on every task: when it was left for the first time → at the end of the stream"
-    return Table("finals", caption, ("method", *map(short, tasks)), tuple(lines))
+    stages = [stream.task(stage) for stage in range(stream.n_stages)]
+    for task in learnt_tasks(stream.ledgers):
+        measures = (score_after(task, stages.index(task)), score_after(task))
+        means = ([analysis.gather(condition, m).estimate for m in measures] for condition in conditions)
+        lines.append((short(task), f"{alone(analysis, task):.2f}", *(f"{a:.2f} → {b:.2f}" for a, b in means)))
+    caption = "Score on every task: alone; when it was left for the first time → at the end of the stream"
+    return Table(name, caption, ("task", "alone", *conditions), tuple(lines))
+
+
+def n_held(analysis: Analysis) -> str:
+    """How many tasks every run of a long stream holds, and what distillation gains."""
+    told = []
+    for condition in streams(analysis):
+        counts = [sum(held(analysis.metrics(entry))) for entry in analysis.finished(condition)]
+        told.append(f"{condition} {', '.join(map(str, counts))}")
+    ends = {c: analysis.gather(c, Metrics.average_performance) for c in ("distill", "naive")}
+    difference = ends["distill"] - ends["naive"]
+    words = f"Tasks held, of {len(analysis.tasks)}, seed by seed: {'; '.join(told)}. "
+    return f"{words}Mean score at the end, distill − naive: {with_interval(difference, 3)}."
 
 
 def knowledge(analysis: Analysis, condition: str) -> tuple[Float64, Float64]:
@@ -370,6 +386,8 @@ def parts(found: dict[str, Analysis | None]) -> dict[str, str]:
         blocks["later"] = markdown(later(methods))
     if long := found["return"]:
         blocks["finals"] = markdown(finals(long))
+    if twenty := found["twenty"]:
+        blocks |= {"twenty held": n_held(twenty), "twenty finals": markdown(finals(twenty, "twenty-finals"))}
     if ablation := found["ablation"]:
         blocks["effects"] = markdown(effects(ablation))
     return blocks

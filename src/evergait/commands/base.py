@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import tyro
+from rich.cells import cell_len
 from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
@@ -73,17 +74,52 @@ def _finite(data: Any) -> Any:
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
+PROSE, GAP = 24, 2
+"""How narrow sentences may fold, and what stands between two columns."""
+
+
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table; all columns but the first that hold numbers are right-aligned, and no name is read as markup."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, title_style="bold")
+    """A table; columns that hold numbers are right-aligned, and no name is read as markup.
+
+    One that is too wide goes on below itself, with its first column again.
+    """
     texts = [[_text(cell) for cell in row] for row in rows]
-    for i, column in enumerate(columns):
-        numeric = all(row[i].replace(",", "").lstrip("+-−").replace(".", "").isdigit() for row in texts if row[i])
-        justify: JustifyMethod = "right" if numeric and texts else "left"
-        table.add_column(column, justify=justify, overflow="fold")  # a name or number that is cut is another one
-    for row in texts:
-        table.add_row(*map(Text, row))
-    console.print(table)
+    cells = list(zip(*texts, strict=True)) or [()] * len(columns)
+    numeric = [bool(texts) and all(map(_is_numeric, filter(None, column))) for column in cells]
+    widths = [_least_width(*each) for each in zip(columns, cells, strict=True)]
+    for i, block in enumerate(blocks(widths, console.width)):
+        table = Table(title=None if i else title, title_justify="left", box=None, pad_edge=False, title_style="bold")
+        for j in block:
+            justify: JustifyMethod = "right" if numeric[j] else "left"
+            table.add_column(columns[j], justify=justify, overflow="fold")  # a name that is cut is another one
+        for row in texts:
+            table.add_row(*(Text(row[j]) for j in block))
+        if i:
+            console.print()
+        console.print(table)
+
+
+def blocks(widths: Sequence[int], width: int) -> list[list[int]]:
+    """Which columns stand side by side, the first one in every block.
+
+    >>> blocks([9, 9, 9, 9, 9], 35), blocks([9, 9, 9], 35)
+    ([[0, 1, 2], [0, 3, 4]], [[0, 1, 2]])
+    """
+    found = [[0]]
+    for i in range(1, len(widths)):
+        if len(found[-1]) > 1 and sum(widths[j] + GAP for j in (*found[-1], i)) - GAP > width:
+            found.append([0])
+        found[-1].append(i)
+    return found
+
+
+def _least_width(head: str, cells: Sequence[str]) -> int:
+    """Of a column that still can be read: its head folds between words."""
+    return min(PROSE, max(map(cell_len, (*head.split(), *cells)), default=1))
+
+
+def _is_numeric(text: str) -> bool:
+    return text.replace(",", "").lstrip("+-−").replace(".", "").isdigit()
 
 
 def _text(cell: object) -> str:

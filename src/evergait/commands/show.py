@@ -92,16 +92,17 @@ def _defined(value: float) -> float | None:
 
 def print_run(run: Run, metrics: Metrics) -> None:
     """The run as two tables and a sentence per task."""
-    tasks, name = list(metrics.ledgers[0].tasks), metrics.scale.name
+    learnt = [task for ledger in metrics.ledgers for task in ledger.learning]
+    tasks, name = list(dict.fromkeys([*learnt, *metrics.ledgers[0].tasks])), metrics.scale.name
     rows = []
     for i in range(metrics.n_stages):
         cells = []
         for task in tasks:
             score = _score(metrics, task, i)
             cells.append(number(metrics.returns(task, i)[-1]) + (f" ({number(score)})" if score is not None else ""))
-        rows.append(["+".join(metrics.ledgers[i].learning), *cells])
+        rows.append(["+".join(map(short, metrics.ledgers[i].learning)), *cells])
     beside = f" (and {name})" if metrics.scale.is_share else ""
-    print_table(f"Return{beside} at the end of each phase", ["trained on", *tasks], rows)
+    print_table(f"Return{beside} at the end of each phase", ["trained on", *map(short, tasks)], rows)
     console.print(metrics.scale.words, style="dim", markup=False)
     console.print()
     title = f"Measures, as {name}s" if metrics.scale.is_share else "Measures, as returns"
@@ -178,17 +179,19 @@ def print_study(analysis: Analysis) -> None:
     """Conditions, best first: what each knows at the end, as score and as returns, and what it kept."""
     ranked, name = standings(analysis), analysis.scale.name
     tasks = list(dict.fromkeys(row.task for standing in ranked for row in standing.rows))
-    rows = []
+    rows, returns = [], []
     for place, standing in enumerate(ranked, 1):
         found = {row.task: row for row in standing.rows}
-        ends = [number(found[task].final_return) if task in found else "" for task in tasks]
+        returns.append([standing.condition, *(number(found[t].final_return) if t in found else "" for t in tasks)])
         between = standing.final.interval
         final = number(standing.final.estimate)
         final += f" ± {number((between[1] - between[0]) / 2)}" if between else ""
         kept = percent(standing.kept) if standing.kept is not None else ""
-        rows.append([str(place), standing.condition, final, *ends, kept, str(standing.n_orders), str(standing.n_seeds)])
-    columns = ["", "condition", f"final {name}", *(f"{short(task)}, return" for task in tasks)]
-    print_table(f"{analysis.results.title}: at the end", [*columns, "kept", "orders", "seeds"], rows)
+        rows.append([str(place), standing.condition, final, kept, str(standing.n_orders), str(standing.n_seeds)])
+    columns = ["", "condition", f"final {name}", "kept", "orders", "seeds"]
+    print_table(f"{analysis.results.title}: at the end", columns, rows)
+    console.print()
+    print_table("Returns at the end", ["condition", *map(short, tasks)], returns)
     console.print(f"{analysis.scale_words} After ±: half of the 95 % interval over seeds.", style="dim", markup=False)
     if analysis.results.outdated:
         words = "; ".join(analysis.results.outdated)

@@ -45,8 +45,8 @@ class StudyRun:
     """Train every run of a study; the same command again goes on where it stopped."""
 
     study: tyro.conf.Positional[str]
-    """Name of a study (paper, authors, strengths, methods, return, ablation, fast, orders, demo)
-    or a TOML file of yours."""
+    """Name of a study (paper, authors, strengths, methods, return, twenty, ablation, fast,
+    orders, demo) or a TOML file of yours."""
     out: Path
     """Folder of the study."""
     scale: str = ""

@@ -4,6 +4,7 @@ Colours are Okabe and Ito's, which colour-blind readers can tell apart, one per 
 """
 
 import io
+import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,6 +59,8 @@ def task_colours(tasks: Iterable[str]) -> dict[str, str]:
 
 
 LINES = ("-", "--", ":", "-.")
+PER_INCH = 16
+"""Letters of small print on an inch."""
 
 
 def task_lines(tasks: Iterable[str]) -> dict[str, str]:
@@ -115,8 +118,13 @@ def legend_below(figure: Figure) -> None:
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    if found:
-        figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=min(len(found), 4))
+    if not found:
+        return
+    n_fit = int(PER_INCH * figure.get_figwidth() / (max(map(len, found)) + 8))  # 8 for a line and what is around it
+    n_columns = max(1, min(len(found), n_fit, 4))
+    n_more = max(0, -(-len(found) // n_columns) - 3)
+    figure.set_figheight(figure.get_figheight() + 0.16 * n_more)  # or a long legend would take the panels' room
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=n_columns)
 
 
 def draw_panel(axes: Axes, drawn: Panel, measure: str) -> None:
@@ -146,11 +154,12 @@ def draw_band(axes: Axes, x: Float64, band: Band, colour: str, line: str = "-") 
 
 def condition_figure(condition: str, drawn: Sequence[Panel], measure: str, name: str, label: str) -> Picture:
     """All orders of a condition, a panel each."""
-    n_columns = min(len(drawn), 2)
-    figure, axes = panels(-(-len(drawn) // n_columns), n_columns, height=2.0 if len(drawn) > 1 else 2.8)
+    n_columns, n_phases = min(len(drawn), 2), max(len(one.stretches) for one in drawn)
+    height, width = 2.0 if len(drawn) > 1 else 2.8, max(3.2, min(0.5 * n_phases, 8.0))
+    figure, axes = panels(-(-len(drawn) // n_columns), n_columns, width, height)
     for one, at in zip(drawn, axes, strict=False):
         draw_panel(at, one, measure)
-        at.set_title(one.order)
+        at.set_title(textwrap.fill(one.order, int(PER_INCH * width)))
         at.axhline(0, color="0.7", linewidth=0.6)
         at.set_ylabel(label)
     for empty in axes[len(drawn) :]:
