@@ -9,6 +9,7 @@ from small import QuitError, tiny_config
 
 from evergait import train
 from evergait.core.arrays import Float64
+from evergait.core.errors import EvergaitError
 from evergait.es import Adam
 from evergait.methods import Naive, Step
 from evergait.policy import PolicyConfig, Statistics
@@ -67,6 +68,19 @@ def test_the_start_whose_members_do_best_goes_on() -> None:
     assert not state.rival
     after = replace(state, generation=4)
     assert restart(config, policy, stage, start, after, seen(np.array([9.0, 9.0]))) is after
+
+
+@pytest.mark.parametrize("name", ["rival.theta", "rival.optimizer.first", "rival.statistics.InvertedPendulum-v5"])
+def test_the_best_start_of_a_damaged_checkpoint_is_refused(name: str) -> None:
+    policy, stage = CONFIG.build_policy(), CONFIG.stages()[0]
+    start = State(policy.initial(0), Adam().start(policy.n_parameters), Statistics.empty(policy.tasks))
+    state = restart(CONFIG, policy, stage, start, replace(start, generation=4), seen(np.array([1.0, 1.0])))
+    tensors, metadata = state.tensors(), state.metadata()
+    State.load(tensors, metadata, policy, "here")
+    with pytest.raises(EvergaitError, match=f"here: its tensor '{name}' does not fit"):
+        State.load({**tensors, name: tensors[name][:-1]}, metadata, policy, "here")
+    with pytest.raises(EvergaitError, match=f"here: its tensor '{name}' does not fit"):
+        State.load({key: tensor for key, tensor in tensors.items() if key != name}, metadata, policy, "here")
 
 
 def test_a_generation_that_was_a_replay_judges_no_start() -> None:

@@ -63,6 +63,7 @@ class Zoo:
         ]
         print_table("Policies that ship", ["name", "method", "mean return after the last task"], rows)
         console.print("`evergait zoo NAME --out FOLDER` gets one; `evergait zoo owner/name` asks the hub.", style="dim")
+        console.print("`evergait play --pretrained walker` shows one at once.", style="dim")
         return 0
 
     def _card(self, on_hub: bool) -> int:

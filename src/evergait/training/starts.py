@@ -9,7 +9,7 @@ from evergait.methods import Stage
 from evergait.policy import Policy, Statistics
 from evergait.training.keeping import used
 from evergait.training.observer import Diagnostics
-from evergait.training.state import State
+from evergait.training.state import GROUPS, State
 
 
 def restart(config: Config, policy: Policy, stage: Stage, start: State, state: State, seen: Diagnostics) -> State:
@@ -24,8 +24,7 @@ def restart(config: Config, policy: Policy, stage: Stage, start: State, state: S
     if not seen.fitness.size:
         return state
     if not state.rival or seen.mean_fitness > state.rival_return:
-        groups = ("optimizer.", "statistics.")
-        kept = {name: tensor for name, tensor in state.tensors().items() if name.startswith(groups)}
+        kept = {name: tensor for name, tensor in state.tensors().items() if name.startswith(GROUPS)}
         state = replace(state, rival={"theta": state.theta, **kept}, rival_return=seen.mean_fitness)
     state = replace(state, n_started=state.n_started + 1)
     if state.n_started < config.starts:

@@ -13,6 +13,10 @@ from evergait.core.files import parse_json
 from evergait.policy import Policy, Statistics
 
 
+GROUPS = "optimizer.", "statistics."
+"""Of tensors that a start of its own has beside θ."""
+
+
 @dataclass(frozen=True)
 class State:
     """A phase after some generation."""
@@ -96,6 +100,9 @@ class State:
         expected["best_theta"] = (n if state.best_theta.size else 0,), np.float32
         for name, sums in Statistics.empty(policy.tasks).sums.items():
             expected[f"statistics.{name}"] = sums.shape, np.float64
+        if state.rival:
+            alike = {"theta": state.theta} | {k: v for k, v in state.tensors().items() if k.startswith(GROUPS)}
+            expected |= {f"rival.{name}": (tensor.shape, tensor.dtype) for name, tensor in alike.items()}
         for name, (shape, kind) in expected.items():
             tensor = tensors.get(name)
             if tensor is None or tensor.shape != shape or tensor.dtype != kind:
