@@ -75,7 +75,7 @@ def _finite(data: Any) -> Any:
 
 
 PROSE, GAP = 24, 2
-"""How narrow sentences may fold, and what stands between two columns."""
+"""How narrow a column of sentences may be, and what stands between two columns."""
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -86,7 +86,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     texts = [[_text(cell) for cell in row] for row in rows]
     cells = list(zip(*texts, strict=True)) or [()] * len(columns)
     numeric = [bool(texts) and all(map(_is_numeric, filter(None, column))) for column in cells]
-    widths = [_least_width(*each) for each in zip(columns, cells, strict=True)]
+    widths = [_least_width((head, *column), console.width // 2) for head, column in zip(columns, cells, strict=True)]
     for i, block in enumerate(blocks(widths, console.width)):
         table = Table(title=None if i else title, title_justify="left", box=None, pad_edge=False, title_style="bold")
         for j in block:
@@ -113,9 +113,10 @@ def blocks(widths: Sequence[int], width: int) -> list[list[int]]:
     return found
 
 
-def _least_width(head: str, cells: Sequence[str]) -> int:
-    """Of a column that still can be read: its head folds between words."""
-    return min(PROSE, max(map(cell_len, (*head.split(), *cells)), default=1))
+def _least_width(texts: Sequence[str], most: int) -> int:
+    """Of a column, its head first, that breaks lines between words only."""
+    words = [cell_len(word) for text in texts for word in text.split()]
+    return min(most, max([1, *words, *(min(cell_len(cell), PROSE) for cell in texts[1:])]))
 
 
 def _is_numeric(text: str) -> bool:

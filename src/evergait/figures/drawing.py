@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from evergait.analysis.groups import Band, Group, Values
 from evergait.analysis.plane import plane_data
 from evergait.analysis.study import Analysis
-from evergait.analysis.transfer import Panel, pairwise, panel
+from evergait.analysis.transfer import Chart, Panel, pairwise, panel
 from evergait.core.arrays import Float64
 from evergait.core.table import file_name
 from evergait.paper.numbers import Range, study_ranges
@@ -59,8 +59,10 @@ def task_colours(tasks: Iterable[str]) -> dict[str, str]:
 
 
 LINES = ("-", "--", ":", "-.")
-PER_INCH = 16
-"""Letters of small print on an inch."""
+PER_INCH, LINE = 14, 0.16
+"""Letters of small print on an inch, and the height of a line of it in inches."""
+MOST_BARS = 12
+"""More pairs of tasks than these are told by a matrix."""
 
 
 def task_lines(tasks: Iterable[str]) -> dict[str, str]:
@@ -123,7 +125,7 @@ def legend_below(figure: Figure) -> None:
     n_fit = int(PER_INCH * figure.get_figwidth() / (max(map(len, found)) + 8))  # 8 for a line and what is around it
     n_columns = max(1, min(len(found), n_fit, 4))
     n_more = max(0, -(-len(found) // n_columns) - 3)
-    figure.set_figheight(figure.get_figheight() + 0.16 * n_more)  # or a long legend would take the panels' room
+    figure.set_figheight(figure.get_figheight() + LINE * n_more)  # or a long legend would take the panels' room
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=n_columns)
 
 
@@ -155,11 +157,13 @@ def draw_band(axes: Axes, x: Float64, band: Band, colour: str, line: str = "-") 
 def condition_figure(condition: str, drawn: Sequence[Panel], measure: str, name: str, label: str) -> Picture:
     """All orders of a condition, a panel each."""
     n_columns, n_phases = min(len(drawn), 2), max(len(one.stretches) for one in drawn)
-    height, width = 2.0 if len(drawn) > 1 else 2.8, max(3.2, min(0.5 * n_phases, 8.0))
+    width = max(3.2, min(0.5 * n_phases, 8.0))
+    titles = [textwrap.fill(one.order, int(PER_INCH * (width - 0.4)), break_on_hyphens=False) for one in drawn]
+    height = (2.0 if len(drawn) > 1 else 2.8) + LINE * max(title.count("\n") for title in titles)
     figure, axes = panels(-(-len(drawn) // n_columns), n_columns, width, height)
-    for one, at in zip(drawn, axes, strict=False):
+    for one, at, title in zip(drawn, axes, titles, strict=False):
         draw_panel(at, one, measure)
-        at.set_title(textwrap.fill(one.order, int(PER_INCH * width)))
+        at.set_title(title)
         at.axhline(0, color="0.7", linewidth=0.6)
         at.set_ylabel(label)
     for empty in axes[len(drawn) :]:
@@ -199,9 +203,12 @@ def baselines_figure(analysis: Analysis) -> list[Picture]:
     singles = [group for group in analysis.groups if group.is_baseline]
     if not singles:
         return []
-    figure, axes = panels(1, len(singles), width=2.6)
+    n_columns = min(len(singles), 5)
+    figure, axes = panels(-(-len(singles) // n_columns), n_columns, width=2.6)
     colours = task_colours(group.learning[0][0] for group in singles)
-    for at, group in zip(axes, singles, strict=True):
+    for empty in axes[len(singles) :]:
+        empty.set_axis_off()
+    for at, group in zip(axes, singles, strict=False):
         (task,), drawn = group.learning[0], panel(group)
         if task in drawn.lines["return"]:
             draw_band(at, drawn.x, drawn.lines["return"][task], colours[task])
@@ -218,6 +225,8 @@ def pairwise_figure(analysis: Analysis, kind: str) -> list[Picture]:
     if not charts:
         return []
     every = sorted({bar.label for chart in charts for bar in chart.bars})
+    if len(every) > MOST_BARS:
+        return [pairwise_matrix(charts, label, [*map(short, analysis.tasks)])]
     by_label = {chart.condition: {bar.label: bar.values for bar in chart.bars} for chart in charts}
     figure, axes = panels(1, 1, width=max(4.5, 1.5 * len(every)), height=2.6)
     bars = {name: [found.get(label) for label in every] for name, found in by_label.items()}
@@ -226,6 +235,42 @@ def pairwise_figure(analysis: Analysis, kind: str) -> list[Picture]:
     legend_below(figure)
     caption = f"Pairwise {label}: mean over the orders in which the first task comes before the second; whiskers: 95 %"
     return [Picture(f"pairwise-{label.lower()}", caption, figure)]
+
+
+def pairwise_matrix(charts: Sequence[Chart], label: str, tasks: Sequence[str]) -> Picture:
+    """The same for many tasks: a panel per condition, the task whose return changed in rows."""
+    pairs = [[_pair(bar.label, label) for bar in chart.bars] for chart in charts]
+    changed, other = (
+        [task for task in tasks if any(pair[i] == task for each in pairs for pair in each)] for i in (0, 1)
+    )
+    most = max(abs(bar.value) for chart in charts for bar in chart.bars) or 1.0
+    n_columns = min(len(charts), 2)
+    width, height = 3.0 + 0.2 * len(other), 2.2 + 0.2 * len(changed)
+    figure, axes = panels(-(-len(charts) // n_columns), n_columns, width, height)
+    for empty in axes[len(charts) :]:
+        empty.set_axis_off()
+    for at, chart, names in zip(axes, charts, pairs, strict=False):
+        values = np.full((len(changed), len(other)), np.nan)
+        for (row, column), bar in zip(names, chart.bars, strict=True):
+            values[changed.index(row), other.index(column)] = bar.value
+        image = at.imshow(values, cmap="PuOr", vmin=-most, vmax=most)
+        at.set_title(chart.condition)
+        at.set_yticks(range(len(changed)), changed)
+        at.set_xticks(range(len(other)), other, rotation=90)
+        at.grid(visible=False)
+    words = (
+        "of rows, right after columns were learnt"
+        if label == "BWT"
+        else "towards rows, right after columns were learnt"
+    )
+    figure.colorbar(image, ax=figure.axes, label=f"{label} {words}", shrink=0.6)
+    return Picture(f"pairwise-{label.lower()}", f"Pairwise {label} {words}: mean over orders and seeds", figure)
+
+
+def _pair(text: str, label: str) -> tuple[str, str]:
+    """Whose return changed, and by what."""
+    first, _, second = text.partition(" ← " if label == "BWT" else " → ")
+    return (first, second) if label == "BWT" else (second, first)
 
 
 def grouped_bars(

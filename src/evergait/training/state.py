@@ -12,7 +12,6 @@ from evergait.core.errors import EvergaitError
 from evergait.core.files import parse_json
 from evergait.policy import Policy, Statistics
 
-
 GROUPS = "optimizer.", "statistics."
 """Of tensors that a start of its own has beside θ."""
 
