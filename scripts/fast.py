@@ -17,11 +17,13 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from pages import fill_in, fresh_episodes, markdown  # noqa: E402
+import matplotlib as mpl  # noqa: E402
+from pages import DOCS, fill_in, fresh_episodes, markdown  # noqa: E402
 
 from evergait.config import Evaluation  # noqa: E402
 from evergait.core.files import write_json  # noqa: E402
 from evergait.core.table import Table  # noqa: E402
+from evergait.figures.drawing import SETTINGS, Picture, legend_below, panels, task_colours  # noqa: E402
 from evergait.scores.scale import shipped  # noqa: E402
 from evergait.studies.folder import is_study, load_results  # noqa: E402
 from evergait.studies.results import Entry  # noqa: E402
@@ -96,13 +98,18 @@ def returns(entries: list[Entry]) -> dict[str, dict[str, list[float]]]:
     return found
 
 
+def marks_of(found: dict[str, dict[str, list[float]]]) -> dict[str, Mapping[str, float]]:
+    """What every task is held against: its mean alone, and the paper's."""
+    alone = {task: fmean(values) for tasks in found.values() if len(tasks) == 1 for task, values in tasks.items()}
+    return {"alone": alone, "the paper's": PAPER}
+
+
 def every_order() -> str:
     """Every task of every order by both marks, and how many come to them."""
     entries = whole(load_results(ORDERS).entries)
     seeds = sorted({entry.seed for entry in entries})
     found = returns(entries)
-    alone = {task: fmean(values) for tasks in found.values() if len(tasks) == 1 for task, values in tasks.items()}
-    marks = {"alone": alone, "the paper's": PAPER}
+    marks = marks_of(found)
     cells = [(task, values) for tasks in found.values() if len(tasks) > 1 for task, values in tasks.items()]
     words = [f"{len(seeds)} seeds ({seeds[0]} to {seeds[-1]}), each with every order and every task alone."]
     for name, mark in marks.items():
@@ -114,8 +121,9 @@ def every_order() -> str:
     caption = (
         "Mean return at the end (lowest and highest seed), and the mean as a share of that alone and of the paper's"
     )
-    rows = tuple((order, *(_cell(tasks.get(task), task, marks) for task in alone)) for order, tasks in found.items())
-    table = Table("orders", caption, ("order", *map(short, alone)), rows)
+    tasks = list(marks["alone"])
+    rows = tuple((order, *(_cell(ends.get(task), task, marks) for task in tasks)) for order, ends in found.items())
+    table = Table("orders", caption, ("order", *map(short, tasks)), rows)
     return "\n".join((*words, "", markdown(table)))
 
 
@@ -125,6 +133,38 @@ def _cell(values: list[float] | None, task: str, marks: Mapping[str, Mapping[str
     mean = fmean(values)
     shares = ", ".join(f"{mean / mark[task]:.2f}" for mark in marks.values())
     return f"{mean:,.0f} ({min(values):,.0f} to {max(values):,.0f}): {shares}"
+
+
+def picture() -> None:
+    """Returns at the end of every order, one panel per robot, beside both marks."""
+    found = returns(whole(load_results(ORDERS).entries))
+    marks = marks_of(found)
+    with mpl.rc_context(SETTINGS):
+        figure, axes = panels(1, len(marks["alone"]), width=3.0, height=2.8)
+        for (task, colour), panel in zip(task_colours(marks["alone"]).items(), axes, strict=True):
+            shown = [(order, ends[task]) for order, ends in found.items() if task in ends]
+            for y, (_, values) in enumerate(shown):
+                panel.plot(values, [y] * len(values), "o", color=colour, markersize=3.5, alpha=0.5, markeredgewidth=0)
+                panel.plot([fmean(values)], [y], "|", color="black", markersize=12)
+            for (name, mark), line in zip(marks.items(), ("--", ":"), strict=True):
+                panel.axvline(SHARE * mark[task], color="0.4", linestyle=line, label=f"{SHARE} of {name}")
+            panel.set_yticks(range(len(shown)), [letters(order) for order, _ in shown])
+            panel.invert_yaxis()
+            panel.set_xlim(0, 1.05 * max(value for _, values in shown for value in values))
+            panel.set_title(short(task))
+            panel.set_xlabel("return at the end")
+        legend_below(figure)
+    (DOCS / "orders.png").write_bytes(dict(Picture("orders", "", figure).files())["orders.png"])
+
+
+def letters(order: str) -> str:
+    """An order in letters.
+
+    >>> letters("Hopper > Swimmer > Walker2d"), letters("Hopper")
+    ('H > S > W', 'alone')
+    """
+    tasks = order.split(" > ")
+    return " > ".join(task[0] for task in tasks) if len(tasks) > 1 else "alone"
 
 
 def parts() -> dict[str, str]:
@@ -139,6 +179,8 @@ def main() -> None:
     if parser.parse_args().play:
         write_json(FOLDER / "fresh.json", played(load_results(FOLDER).entries))
     fill_in("methods.md", parts())
+    if is_study(ORDERS):
+        picture()
 
 
 if __name__ == "__main__":
