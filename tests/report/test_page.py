@@ -269,6 +269,14 @@ def test_the_machine_that_trained_and_the_one_that_wrote_are_named(trained: Path
     assert dict(redo.facts(study))["trained with"].startswith("not recorded")
 
 
+def test_a_study_that_ships_is_named_only_if_it_has_these_very_runs() -> None:
+    results = load_results(Path(__file__).parents[2] / "results" / "fast")
+    assert redo.commands(results)[0].startswith("evergait study run fast --out ")
+    entry = results.entries[0]
+    other = replace(entry, run=replace(entry.run, config=replace(entry.run.config, sigma=0.1)))
+    assert redo.commands(replace(results, entries=(*results.entries[1:], other)))[0].startswith("evergait report ")
+
+
 def test_templates_scripts_and_styles_are_in_the_package() -> None:
     for name in (*html.STYLES, *html.SCRIPTS):
         assert (html.ASSETS / name).read_text()

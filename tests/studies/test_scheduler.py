@@ -28,6 +28,7 @@ from evergait.studies.pool import Pool
 from evergait.studies.progress import CellStatus, Progress, study_status
 from evergait.studies.results import Results
 from evergait.studies.scheduler import Care, Scheduler, ThisProcess
+from evergait.training.phases import plan_phases
 from evergait.workers import Local, LocalWorkers
 
 COMMAND = (
@@ -361,6 +362,25 @@ def test_a_process_that_dies_while_idle_is_replaced_and_fails_nothing(
         monkeypatch.undo()
         pool.close()
     assert all(PhaseFolder(tmp_path / "phases" / node.name).is_done() for node in (first, second))
+
+
+def test_a_process_trains_what_was_planned_or_nothing(tmp_path: Path) -> None:
+    for file in (Path(__file__).parents[2] / "examples" / "robot").iterdir():
+        shutil.copy(file, tmp_path)
+    robot = tmp_path / "crawler.toml"
+    config = tiny_config(stream=(str(robot),), engine="auto", generations=1, horizon=5)
+    node = Node(plan_phases(config)[0], config, "planned")
+    robot.write_text(robot.read_text().replace("forward = 1.0", "forward = 7.0"))
+    pool, watcher = Pool(Care(tmp_path), 1, 1, Local()), Counting(tmp_path)
+    (tmp_path / "phases").mkdir()
+    try:
+        watcher.started(node)
+        pool.start(node)
+        (ended,) = pool.wait(watcher)
+    finally:
+        pool.close()
+    assert "has been edited since this training was planned" in ended.reason
+    assert list((tmp_path / "phases").iterdir()) == []
 
 
 def test_verify_plays_every_phase_of_a_study_once(trained_study: Results, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,9 @@
 """Names of tasks and streams; variants change what they name and nothing else."""
 
+import threading
+from collections.abc import Callable
+from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -12,6 +16,7 @@ from evergait.core.errors import EvergaitError
 from evergait.engines.mujoco.engine import MujocoEngine
 from evergait.tasks import PAPER_ORDERS, STREAMS, Task, Variant, make, parse_stream, parse_task, spaces
 from evergait.tasks.base import apply_to_environment, apply_to_model
+from evergait.tasks.process import registration
 
 factors = st.floats(0.01, 100)
 
@@ -86,6 +91,57 @@ def test_what_a_policy_cannot_serve_is_refused(made: type, what: str) -> None:
             spaces(Task(f"{made.__name__}-v0"))
     finally:
         del gymnasium.registry[f"{made.__name__}-v0"]
+
+
+def hop(x: float) -> float:
+    return x
+
+
+def skip(x: float) -> float:
+    return x + 1
+
+
+def shifted(by: float) -> Callable[[float], float]:
+    return lambda x: x + by
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1.0, 2.0),
+        (np.array([1.0]), np.array([1000.0])),
+        (np.zeros(4), np.zeros((2, 2))),
+        (np.float32(1), np.float32(9)),
+        (hop, skip),
+        (shifted(1), shifted(2)),
+        (partial(hop, x=1.0), partial(hop, x=9.0)),
+        ({1: "a", "b": 2}, {1: "a", "b": 3}),
+        ({"deep": [np.int64(1)]}, {"deep": [np.int64(2)]}),
+        ({1, 2}, {1, 3}),
+    ],
+    ids=repr,
+)
+def test_options_that_differ_are_told_apart(one: Any, other: Any) -> None:
+    def digest(option: Any, place: Any = Switches, wrapped: Any = None) -> str:
+        wrapper = gymnasium.envs.registration.WrapperSpec("W", "mine:W", {"scale": wrapped})
+        gymnasium.register("Slope-v0", place, kwargs={"option": option}, additional_wrappers=(wrapper,))
+        try:
+            return registration(Task("Slope-v0"))
+        finally:
+            del gymnasium.registry["Slope-v0"]
+
+    assert digest(one) == digest(deepcopy(one)) != digest(other)
+    assert digest(1, wrapped=one) != digest(1, wrapped=other)
+    assert digest(1, partial(Switches, one)) != digest(1, partial(Switches, other))
+
+
+def test_an_option_that_nothing_tells_apart_is_refused() -> None:
+    gymnasium.register("Slope-v0", Switches, kwargs={"lock": threading.Lock()})  # type: ignore[arg-type]
+    try:
+        with pytest.raises(EvergaitError, match="task 'Slope-v0': an option that it was registered with cannot be"):
+            registration(Task("Slope-v0"))
+    finally:
+        del gymnasium.registry["Slope-v0"]
 
 
 def changed_fields(variant: Variant, name: str = "Hopper-v5") -> set[str]:

@@ -50,6 +50,7 @@ class Eval:
         within(self.episodes, 1, 2**16, "episodes")
         within(self.episode_seed or 0, 0, 2**64 - 1, "episode_seed")
         run = select_run(self.folder, self.which)
+        tell_edited(run)
         require(0 <= self.stage <= len(run.phases), "stage", self.stage, f"from 0 to {len(run.phases)}")
         state = run.state(self.stage - 1)
         theta = state.best_theta if self.theta == "best" else state.theta
@@ -61,7 +62,6 @@ class Eval:
             theta = state.snapshots[str(self.generation)]
         if theta is not state.theta and run.config.policy.normalise:
             errors.print("Observations are normalised as at the end of the phase, not as that θ had them.")
-        tell_edited(run)
         tasks = [parse_task(name) for name in self.task] or list(run.policy.tasks)
         workers = LocalWorkers(check_threads(self.threads))
         try:

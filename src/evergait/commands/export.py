@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from evergait.commands.base import console
-from evergait.commands.flags import Which, select_run
+from evergait.commands.flags import Which, select_run, tell_edited
 from evergait.core.data import require
 from evergait.core.errors import EvergaitError
 from evergait.policy.layout import export_policy
@@ -35,6 +35,7 @@ class Export:
         if self.csv or self.parquet:
             return self.write_table()
         run = select_run(self.folder, self.which)
+        tell_edited(run)
         require(0 <= self.stage <= len(run.phases), "stage", self.stage, f"from 0 to {len(run.phases)}")
         state = run.state(self.stage - 1)
         try:

@@ -12,11 +12,15 @@ import importlib
 import importlib.util
 import inspect
 import os
+import pickle
 import sys
 from collections.abc import Iterable
 from importlib import metadata
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from evergait.core.errors import EvergaitError, in_words
 
@@ -143,6 +147,38 @@ def script_version(part: object) -> str:
 
 def _digest(contents: Iterable[bytes]) -> str:
     total = hashlib.sha256()
-    for content in contents:
-        total.update(content)
+    for part in contents:
+        total.update(part)
     return total.hexdigest()[:12]
+
+
+def content(value: Any) -> Any:
+    """What tells a value from others, for JSON: numbers and text as they are, code by its source, others by digest.
+
+    >>> content([1.5, {"gains": np.float32(2)}]) == content([1.5, {"gains": np.float32(3)}])
+    False
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict):
+        plain = {key: content(item) for key, item in value.items()}
+        is_plain = all(isinstance(key, str) for key in plain)
+        return plain if is_plain else sorted(([content(key), item] for key, item in plain.items()), key=repr)
+    if isinstance(value, list | tuple):
+        return [content(item) for item in value]
+    if isinstance(value, functools.partial):
+        return [content(value.func), content(value.args), content(value.keywords)]
+    if isinstance(value, type) or inspect.isfunction(value):
+        kept = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
+        return [value.__qualname__, _source(value), content(kept), content(getattr(value, "__defaults__", None))]
+    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+        return [str(value.dtype), value.shape, hashlib.sha256(value.tobytes()).hexdigest()]
+    return [type(value).__qualname__, hashlib.sha256(pickle.dumps(value)).hexdigest()]
+
+
+def _source(code: Any) -> str:
+    try:
+        return inspect.getsource(code)
+    except (OSError, TypeError):  # typed at a prompt
+        made = getattr(code, "__code__", None)
+        return repr((made.co_code, made.co_consts, made.co_names)) if made else str(code.__module__)

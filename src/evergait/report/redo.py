@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from evergait.core.files import parse_toml
 from evergait.core.versions import in_words, versions
 from evergait.store.phases import PhaseFolder
-from evergait.studies.base import SHIPPED, shipped_studies
+from evergait.studies.base import SHIPPED, read_study, shipped_studies
+from evergait.studies.cells import seeds_of, study_cells
 from evergait.studies.folder import is_study, read_description
 from evergait.studies.results import Entry, Results
 
@@ -30,20 +30,22 @@ def commands(results: Results) -> list[str]:
     path = results.path
     here = quote(str(path))
     again = quote(f"{path}-again")
+    bits = f"other bits: {'; '.join(results.outdated)}" if results.outdated else "the same bits"
     if (path / "run.json").exists():
         train = f"evergait train --config {quote(str(path / 'config.toml'))} --out {again}"
         return [
-            f"{train}   # the same bits",
+            f"{train}   # {bits}",
             f"evergait verify {here}   # against plain Gymnasium",
             f"evergait report {here}",
         ]
-    study = _study_words(path)
-    run = f"evergait study run {study} --out {again}   # the same bits" if study else ""
+    study = _study_words(results)
+    run = f"evergait study run {study} --out {again}   # {bits}" if study else ""
     return [*([run] if run else []), f"evergait report {here}"]
 
 
-def _study_words(path: Path) -> str:
-    """What `study run` takes: the study's file, or the name and scale of one that ships; empty if there is neither."""
+def _study_words(results: Results) -> str:
+    """What `study run` takes: the study's file, or name and scale of one that ships and has these very runs."""
+    path = results.path
     if (path / "study.toml").exists():
         return quote(str(path / "study.toml"))
     if not is_study(path):
@@ -51,7 +53,15 @@ def _study_words(path: Path) -> str:
     told = read_description(path)
     titles = {parse_toml((SHIPPED / f"{name}.toml").read_bytes(), name)["title"]: name for name in shipped_studies()}
     name, scale = titles.get(told.get("title"), ""), str(told.get("scale") or "")
-    return f"{name} --scale {quote(scale)}" if name and scale else name
+    if not name or scale not in ("", *read_study(name).scales):
+        return ""
+    study = read_study(name).at_scale(scale)
+    n_seeds = max(map(len, seeds_of((entry.condition, entry.seed) for entry in results.entries).values()), default=0)
+    more = n_seeds > study.outline.seeds
+    configs = [cell.config for cell in study_cells(study.with_seeds(n_seeds) if more else study)]
+    if any(entry.run.config not in configs for entry in results.entries):
+        return ""  # the study has been changed since then
+    return name + (f" --scale {quote(scale)}" if scale else "") + (f" --seeds {n_seeds}" if more else "")
 
 
 def facts(results: Results, scale_words: str = "") -> list[tuple[str, str]]:

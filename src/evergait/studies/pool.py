@@ -46,7 +46,7 @@ class Pool:
 
     def start(self, node: Node) -> None:
         """Hand a phase to an idle process, or to a new one; those that died while they were idle are forgotten."""
-        order = to_data(node.config), node.phase.stage.index, node.label
+        order = node.name, to_data(node.config), node.phase.stage.index, node.label
         while self._idle:
             process, connection = self._idle.pop()
             with contextlib.suppress(OSError):  # it died just now
@@ -164,19 +164,26 @@ def _work(connection: Connection, care: Care, n_threads: int, choice: WorkersCho
     try:
         while True:
             with interruptible():
-                data, index, label = connection.recv()
+                order = connection.recv()
                 try:
+                    node = _node(*order)
                     workers = workers or choice.start(n_threads)
                 except EvergaitError as error:
                     connection.send(("ended", str(error)))
                     continue
-            ended = train_node(_node(data, index, label), care, workers, _Messenger(connection))
+            ended = train_node(node, care, workers, _Messenger(connection))
             connection.send(("ended", ended.reason))
     finally:
         if workers:
             workers.close()
 
 
-def _node(data: dict[str, Any], index: int, label: str) -> Node:
+def _node(name: str, data: dict[str, Any], index: int, label: str) -> Node:
     config = config_from_data(data, "study")
-    return Node(plan_phases(config)[index], config, label)
+    node = Node(plan_phases(config)[index], config, label)
+    if node.name != name:
+        raise EvergaitError(
+            "a robot's file, or other code that it uses, has been edited since this training was planned; put it back, "
+            "or run the same command again"
+        )
+    return node

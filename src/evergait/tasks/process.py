@@ -274,11 +274,16 @@ def registration(task: Task) -> str:
     # Gymnasium registers its own by statements of this module; nothing else tells them from a program's.
     if spec is None or f'id="{spec.id}"' in inspect.getsource(gymnasium.envs):
         return ""
-    place, wrappers = spec.entry_point, [wrapper.name for wrapper in spec.additional_wrappers]
-    named = place if isinstance(place, str) else getattr(place, "__qualname__", "")
-    said = [named, dict(spec.kwargs), spec.max_episode_steps, wrappers]
-    words = json.dumps(said, sort_keys=True, default=lambda odd: type(odd).__qualname__)
-    return hashlib.sha256(words.encode()).hexdigest()[:12]
+    place, wrappers = spec.entry_point, [(w.name, w.entry_point, w.kwargs) for w in spec.additional_wrappers]
+    named = place if isinstance(place, str) else getattr(place, "__qualname__", "") or plugins.content(place)
+    try:
+        said = [named, plugins.content(spec.kwargs), spec.max_episode_steps, plugins.content(wrappers)]
+    except (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise EvergaitError(
+            f"task {task.name!r}: an option that it was registered with cannot be told from another one "
+            f"({in_words(error)}); register it with numbers, text, arrays or functions"
+        ) from error
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def trust(task: Task) -> None:
