@@ -11,7 +11,7 @@ from synthetic import make_config, make_study, write_run
 
 from evergait.analysis.study import Analysis
 from evergait.analysis.transfer import pairwise
-from evergait.commands.base import console
+from evergait.commands.base import console, print_table
 from evergait.commands.show import print_run, print_study
 from evergait.figures.artifacts import all_figures
 from evergait.figures.drawing import SETTINGS, Picture, pairwise_figure
@@ -54,6 +54,17 @@ def test_show_of_a_study_of_many_tasks_fits(analysis: Analysis, capsys: pytest.C
     heads = [line for line in shown.splitlines() if line.startswith("condition ")]
     assert " ".join(heads).replace("condition", "").split() == NAMES
     assert sum(line.startswith("naive ") for line in shown.splitlines()) == len(heads)
+
+
+def test_what_a_row_is_about_stands_in_every_part_of_a_wide_table(capsys: pytest.CaptureFixture[str]) -> None:
+    console.width = 40
+    rows = [("phase-1", "Hopper-v5", "planar", 1234.5, True), ("phase-1", "Swimmer-v5", "planar", 34.25, False)]
+    print_table("Checked", ["phase", "task", "engine", "recorded", "agrees"], rows, n_names=2)
+    shown = capsys.readouterr().out.splitlines()
+    starts = [line.split()[:2] for line in shown if line.startswith("phase-1")]
+    assert starts == [["phase-1", "Hopper-v5"], ["phase-1", "Swimmer-v5"]] * (len(starts) // 2)
+    assert len(starts) > 2
+    assert [line.split()[-1] for line in shown if line.startswith("phase-1")][-2:] == ["yes", "no"]
 
 
 def uncut(picture: Picture) -> list[str]:

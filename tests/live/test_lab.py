@@ -14,6 +14,8 @@ from evergait.cli import main
 from evergait.config import read_config
 from evergait.live.lab import SAMPLE, lab_data
 from evergait.live.page import render_lab
+from evergait.paper.study import analyse
+from evergait.report.catalogue import Catalogue
 from evergait.store.phases import PhaseStore
 from evergait.studies.folder import load_results
 from evergait.studies.results import Entry, Results
@@ -79,8 +81,12 @@ def test_a_robot_that_was_edited_is_told(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", make_config([str(rules)]))
     assert lab_data(Results.of_run(run.path))["messages"] == []
     rules.write_text(rules.read_text().replace("forward = 1.0", "forward = 2.0"))
-    (message,) = lab_data(Results.of_run(run.path))["messages"]
+    results = Results.of_run(run.path)
+    (message,) = lab_data(results)["messages"]
     assert "has been edited since it was trained" in message
+    catalogue = Catalogue((str(rules),), None)  # of a report, where robots of any engine move
+    catalogue.fill(analyse(results).groups)
+    assert message in catalogue.messages
 
 
 def test_every_policy_that_is_left_out_is_counted_once() -> None:

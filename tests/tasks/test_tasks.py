@@ -132,7 +132,7 @@ def test_options_that_differ_are_told_apart(one: Any, other: Any) -> None:
 
     assert digest(one) == digest(deepcopy(one)) != digest(other)
     assert digest(1, wrapped=one) != digest(1, wrapped=other)
-    assert digest(1, partial(Switches, one)) != digest(1, partial(Switches, other))
+    assert digest(1, partial(dict, one)) != digest(1, partial(dict, other))
 
 
 def test_an_option_that_nothing_tells_apart_is_refused() -> None:

@@ -78,16 +78,16 @@ PROSE, GAP = 24, 2
 """How narrow a column of sentences may be, and what stands between two columns."""
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], n_names: int = 1) -> None:
     """A table; columns that hold numbers are right-aligned, and no name is read as markup.
 
-    One that is too wide goes on below itself, with its first column again.
+    One that is too wide goes on below itself, again with the first columns, which say what a row is about.
     """
     texts = [[_text(cell) for cell in row] for row in rows]
     cells = list(zip(*texts, strict=True)) or [()] * len(columns)
     numeric = [bool(texts) and all(map(_is_numeric, filter(None, column))) for column in cells]
     widths = [_least_width((head, *column), console.width // 2) for head, column in zip(columns, cells, strict=True)]
-    for i, block in enumerate(blocks(widths, console.width)):
+    for i, block in enumerate(blocks(widths, console.width, n_names)):
         table = Table(title=None if i else title, title_justify="left", box=None, pad_edge=False, title_style="bold")
         for j in block:
             justify: JustifyMethod = "right" if numeric[j] else "left"
@@ -99,16 +99,17 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
         console.print(table)
 
 
-def blocks(widths: Sequence[int], width: int) -> list[list[int]]:
-    """Which columns stand side by side, the first one in every block.
+def blocks(widths: Sequence[int], width: int, n_names: int) -> list[list[int]]:
+    """Which columns stand side by side, the first ones in every block.
 
-    >>> blocks([9, 9, 9, 9, 9], 35), blocks([9, 9, 9], 35)
-    ([[0, 1, 2], [0, 3, 4]], [[0, 1, 2]])
+    >>> blocks([9, 9, 9, 9, 9], 35, 1), blocks([9, 9, 9, 9], 35, 2), blocks([9, 9, 9], 35, 1)
+    ([[0, 1, 2], [0, 3, 4]], [[0, 1, 2], [0, 1, 3]], [[0, 1, 2]])
     """
-    found = [[0]]
-    for i in range(1, len(widths)):
-        if len(found[-1]) > 1 and sum(widths[j] + GAP for j in (*found[-1], i)) - GAP > width:
-            found.append([0])
+    names = list(range(n_names))
+    found = [[*names]]
+    for i in range(n_names, len(widths)):
+        if len(found[-1]) > n_names and sum(widths[j] + GAP for j in (*found[-1], i)) - GAP > width:
+            found.append([*names])
         found[-1].append(i)
     return found
 
@@ -124,6 +125,8 @@ def _is_numeric(text: str) -> bool:
 
 
 def _text(cell: object) -> str:
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
     if isinstance(cell, float) and not math.isfinite(cell):
         return "undefined"
     if isinstance(cell, float):

@@ -52,5 +52,7 @@ class Bench:
             )
             for s in speeds
         ]
-        print_table("Environment steps per second", ["task", "engine", "threads", "steps/s", "to mujoco"], rows)
+        print_table(
+            "Environment steps per second", ["task", "engine", "threads", "steps/s", "to mujoco"], rows, n_names=2
+        )
         return 0

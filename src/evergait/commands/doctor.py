@@ -70,7 +70,7 @@ class Doctor:
             print_json([dataclasses.asdict(finding) for finding in findings])
         else:
             rows = [(f.status, f.what, f.found, f.fix) for f in findings]
-            print_table("", ["", "what", "found", "how to fix it"], rows)
+            print_table("", ["", "what", "found", "how to fix it"], rows, n_names=2)
         return 1 if any(finding.status == "missing" for finding in findings) else 0
 
 

@@ -13,7 +13,7 @@ from evergait.studies.folder import is_study, load_results
 from evergait.studies.results import Entry, Results
 from evergait.tasks import parse_stream
 from evergait.training.frame import order_name
-from evergait.training.run import Run
+from evergait.training.run import Run, edited
 from evergait.workers import WorkersChoice
 
 
@@ -75,13 +75,8 @@ def select_run(folder: Path, which: Which) -> Run:
 
 def tell_edited(run: Run) -> None:
     """Say so if what will play is not the robot that was trained."""
-    if run.is_edited:
-        errors.print(
-            f"{run.order}: a file of its robots has been edited since it was trained; what plays is the robot as it is "
-            "now.",
-            style="yellow",
-            markup=False,
-        )
+    for words in edited([run]):
+        errors.print(words, style="yellow", markup=False)
 
 
 @dataclass(frozen=True)

@@ -79,9 +79,8 @@ class Verify:
             print_json({"agrees": agree, "rows": rows})
         else:
             columns = ["phase", "task", "engine", "recorded", "gymnasium", "equal episodes", "agrees"]
-            print_table(
-                "Recorded evaluations against plain Gymnasium", columns, [[r[c] for c in columns] for r in rows]
-            )
+            cells = [[row[column] for column in columns] for row in rows]
+            print_table("Recorded evaluations against plain Gymnasium", columns, cells, n_names=2)
             console.print("All agree." if agree else "Some disagree: the recorded returns cannot be reproduced here.")
         return 0 if agree else 1
 

@@ -15,7 +15,7 @@ from evergait.studies.folder import load_results
 from evergait.studies.results import Results
 from evergait.tasks import parse_task
 from evergait.tasks.base import short
-from evergait.tasks.robot_file import is_robot_file
+from evergait.training.run import edited
 
 SAMPLE = Path(str(FILES / "sample"))
 """A study that ships with the package."""
@@ -33,12 +33,7 @@ def lab_data(results: Results, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
             robots.append(live_robot(parse_task(name)))
         except EvergaitError as error:
             messages.append(f"{error}.")
-    if any(map(is_robot_file, (parse_task(robot["name"]) for robot in robots))):
-        messages += dict.fromkeys(
-            f"{entry.order}: a file of its robots has been edited since it was trained; here they are as they are now."
-            for entry in results.entries
-            if entry.run.is_edited
-        )
+    messages += edited(entry.run for entry in results.entries)
     shelves = Shelves(tuple(parse_task(robot["name"]) for robot in robots), most_bytes)
     shelves.fill(results)
     messages += [

@@ -12,6 +12,7 @@ from evergait.core.errors import EvergaitError
 from evergait.report.gait import GaitRecorder, Moment, moments, recorder
 from evergait.tasks import parse_task, spaces
 from evergait.tasks.base import short
+from evergait.training.run import edited
 
 Starts = dict[int, tuple[float, int]]
 """Task → (loss, shelf): where each robot is best watched."""
@@ -40,6 +41,7 @@ class Catalogue:
     def fill(self, groups: Sequence[Group]) -> None:
         """Record what can be shown: first the ends of all stages, then, while there is room, what lies between."""
         self._open(groups)
+        self.messages += edited(group.entries[0].run for group in groups)
         if not all(group.entries[0].run.has_policies for group in groups):
             self.messages.append("Some phases were kept without their policies, so there are no gaits of them.")
         listed = [(group, self._shelf(group), moments(group.entries[0].run)) for group in groups if self._can(group)]

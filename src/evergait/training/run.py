@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -42,7 +42,7 @@ from evergait.scores.metrics import Metrics
 from evergait.scores.scale import scale_of
 from evergait.store.ledger import Ledger
 from evergait.store.phases import PhaseFolder, PhaseStore
-from evergait.tasks import Task
+from evergait.tasks import Task, parse_task
 from evergait.tasks.base import as_task
 from evergait.tasks.robot_file import robot_digests
 from evergait.training.frame import Frame, make_frame, order_name
@@ -141,8 +141,11 @@ class Run:
     @property
     def is_edited(self) -> bool:
         """Whether a robot's file has been edited since it was trained: what plays now is another robot."""
-        now = robot_digests(self.policy.tasks)
-        return any(phase.identity().get("robots", {}) != now for phase in self.phases)
+        before = {name: robot for phase in self.phases for name, robot in phase.identity().get("robots", {}).items()}
+        try:
+            return before != robot_digests(map(parse_task, before))
+        except EvergaitError:
+            return False  # a file is gone: whoever needs it tells
 
     def state(self, stage: int = -1) -> State:
         """θ and statistics at the end of a stage."""
@@ -199,6 +202,12 @@ class Run:
             raise EvergaitError(
                 f"{self.path}: no phase of this run is finished yet; run the same `train` command again"
             )
+
+
+def edited(runs: Iterable[Run]) -> list[str]:
+    """What to say of runs whose robots' files have been edited since."""
+    words = "a file of its robots has been edited since it was trained; they move as they are now."
+    return [f"{order}: {words}" for order in dict.fromkeys(run.order for run in runs if run.is_edited)]
 
 
 def described_run(path: Path) -> dict[str, Any]:
