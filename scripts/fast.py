@@ -18,13 +18,13 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import matplotlib as mpl  # noqa: E402
-from pages import DOCS, fill_in, fresh_episodes, markdown  # noqa: E402
+from pages import DOCS, fill_in, fresh_episodes, markdown, whole  # noqa: E402
 
 from evergait.config import Evaluation  # noqa: E402
 from evergait.core.files import write_json  # noqa: E402
 from evergait.core.table import Table  # noqa: E402
 from evergait.figures.drawing import SETTINGS, Picture, legend_below, panels, task_colours  # noqa: E402
-from evergait.scores.scale import shipped  # noqa: E402
+from evergait.paper.numbers import SINGLE_TASK  # noqa: E402
 from evergait.studies.folder import is_study, load_results  # noqa: E402
 from evergait.studies.results import Entry  # noqa: E402
 from evergait.tasks import parse_task  # noqa: E402
@@ -40,7 +40,6 @@ ARS = {"Hopper-v5": 3120, "Swimmer-v5": 325, "Walker2d-v5": 4390, "HalfCheetah-v
 """Thresholds of Mania et al. 2018 (arXiv:1803.07055), for an older version of these tasks."""
 BEST = {"Hopper-v5": 3754.2, "Swimmer-v5": 365.7, "Walker2d-v5": 5007, "HalfCheetah-v5": 12139}
 """The best that libraries publish for older versions: TQC and TRPO of rl-zoo3, SAC of Tianshou (the last two)."""
-PAPER = dict(shipped())["shipped references (the paper's single-task runs)"]
 SHARE = 0.9
 """Of what is reached alone, and of the paper's, that every task is to end with in every order."""
 
@@ -80,16 +79,7 @@ def single_tasks() -> str:
     return markdown(Table("fast", caption, columns, tuple(lines)))
 
 
-def whole(entries: tuple[Entry, ...]) -> list[Entry]:
-    """The runs of those seeds of which every run is there and done."""
-    cells = {(entry.condition, entry.order) for entry in entries}
-    done = [entry for entry in entries if entry.run.is_done]
-    seeds = {entry.seed for entry in done}
-    full = [seed for seed in sorted(seeds) if {(e.condition, e.order) for e in done if e.seed == seed} == cells]
-    return [entry for entry in done if entry.seed in full]
-
-
-def returns(entries: list[Entry]) -> dict[str, dict[str, list[float]]]:
+def returns(entries: tuple[Entry, ...]) -> dict[str, dict[str, list[float]]]:
     """Order → task → returns at the end of its streams, by seed; a task on its own is an order too."""
     found: dict[str, dict[str, list[float]]] = {}
     for entry in sorted(entries, key=lambda entry: entry.seed):
@@ -98,15 +88,19 @@ def returns(entries: list[Entry]) -> dict[str, dict[str, list[float]]]:
     return found
 
 
+def orders() -> tuple[Entry, ...]:
+    """Every order of those seeds that have all of them."""
+    return whole(ORDERS, lambda run: run.seed).entries if is_study(ORDERS) else ()
+
+
 def marks_of(found: dict[str, dict[str, list[float]]]) -> dict[str, Mapping[str, float]]:
     """What every task is held against: its mean alone, and the paper's."""
     alone = {task: fmean(values) for tasks in found.values() if len(tasks) == 1 for task, values in tasks.items()}
-    return {"alone": alone, "the paper's": PAPER}
+    return {"alone": alone, "the paper's": SINGLE_TASK}
 
 
-def every_order() -> str:
+def every_order(entries: tuple[Entry, ...]) -> str:
     """Every task of every order by both marks, and how many come to them."""
-    entries = whole(load_results(ORDERS).entries)
     seeds = sorted({entry.seed for entry in entries})
     found = returns(entries)
     marks = marks_of(found)
@@ -135,9 +129,9 @@ def _cell(values: list[float] | None, task: str, marks: Mapping[str, Mapping[str
     return f"{mean:,.0f} ({min(values):,.0f} to {max(values):,.0f}): {shares}"
 
 
-def picture() -> None:
+def picture(entries: tuple[Entry, ...]) -> None:
     """Returns at the end of every order, one panel per robot, beside both marks."""
-    found = returns(whole(load_results(ORDERS).entries))
+    found = returns(entries)
     marks = marks_of(found)
     with mpl.rc_context(SETTINGS):
         figure, axes = panels(1, len(marks["alone"]), width=3.0, height=2.8)
@@ -169,7 +163,8 @@ def letters(order: str) -> str:
 
 def parts() -> dict[str, str]:
     """What the page has of both studies."""
-    return {"fast": single_tasks(), **({"orders": every_order()} if is_study(ORDERS) else {})}
+    entries = orders()
+    return {"fast": single_tasks(), **({"orders": every_order(entries)} if entries else {})}
 
 
 def main() -> None:
@@ -179,8 +174,8 @@ def main() -> None:
     if parser.parse_args().play:
         write_json(FOLDER / "fresh.json", played(load_results(FOLDER).entries))
     fill_in("methods.md", parts())
-    if is_study(ORDERS):
-        picture()
+    if entries := orders():
+        picture(entries)
 
 
 if __name__ == "__main__":

@@ -386,7 +386,7 @@ def parts(found: dict[str, Analysis | None]) -> dict[str, str]:
         blocks["later"] = markdown(later(methods))
     if long := found["return"]:
         blocks["finals"] = markdown(finals(long))
-    if twenty := found["twenty"]:
+    if (twenty := found["twenty"]) and streams(twenty):
         blocks |= {"twenty held": n_held(twenty), "twenty finals": markdown(finals(twenty, "twenty-finals"))}
     if ablation := found["ablation"]:
         blocks["effects"] = markdown(effects(ablation))

@@ -6,6 +6,8 @@ docs/generated.json has a digest of every such part, so that a test sees when on
 import hashlib
 import json
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ from evergait.analysis.groups import Values
 from evergait.core.files import parse_object
 from evergait.core.table import Table
 from evergait.store.archive import read_beside
-from evergait.studies.results import Results
+from evergait.studies.folder import StoredCell, load_results, read_cells
+from evergait.studies.results import Entry, Results
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -38,6 +41,17 @@ def fresh_episodes(folder: Path) -> dict[str, Any]:
     """What policies of a study earned in fresh episodes: fresh.json, packed with its phases or beside them."""
     content = read_beside(folder / "phases", "fresh.json")
     return parse_object(content, folder / "fresh.json") if content else {}
+
+
+def whole(folder: Path, group: Callable[[Entry | StoredCell], object]) -> Results:
+    """The finished runs of a study, of those groups only, such as seeds, that have every run of theirs."""
+    results, missing = load_results(folder), dict[object, set[tuple[str, str, int]]]()
+    for cell in read_cells(folder)[1]:
+        missing.setdefault(group(cell), set()).add((cell.condition, cell.order, cell.seed))
+    done = [entry for entry in results.entries if entry.run.is_done]
+    for entry in done:
+        missing[group(entry)].discard((entry.condition, entry.order, entry.seed))
+    return replace(results, entries=tuple(entry for entry in done if not missing[group(entry)]))
 
 
 def filled(text: str, name: str, block: str) -> str:

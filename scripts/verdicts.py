@@ -12,7 +12,7 @@ from functools import cache, cached_property
 import matplotlib as mpl
 import numpy as np
 from findings import ORDER, TASKS
-from pages import DOCS, ROOT, fresh_episodes, markdown
+from pages import DOCS, ROOT, fresh_episodes, markdown, whole
 
 from evergait.analysis.groups import Measure, Values, table_of
 from evergait.analysis.study import Analysis, measure_references
@@ -25,7 +25,6 @@ from evergait.paper.numbers import SINGLE_TASK, study_ranges
 from evergait.paper.study import analyse, hat_scale
 from evergait.scores.metrics import Metrics
 from evergait.store.ledger import Ledger, Record
-from evergait.studies.folder import load_results, read_cells
 from evergait.studies.results import Results
 from evergait.tasks.base import short
 from evergait.training.evaluate import Evaluator
@@ -46,13 +45,7 @@ BUDGET_PARTS = (
 @cache
 def whole_seeds() -> Results:
     """Streams of those seeds that have every order of the condition, trained to its end."""
-    results, orders = load_results(FOLDER), dict[tuple[str, int], set[str]]()
-    for cell in read_cells(FOLDER)[1]:
-        orders.setdefault((cell.condition, cell.seed), set()).add(cell.order)
-    done = [entry for entry in results.entries if entry.run.is_done]
-    for entry in done:
-        orders[entry.condition, entry.seed].discard(entry.order)
-    return replace(results, entries=tuple(entry for entry in done if not orders[entry.condition, entry.seed]))
+    return whole(FOLDER, lambda run: (run.condition, run.seed))
 
 
 def fresh(run: Run, task: str, stage: int = -1) -> float:

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 
 from pages import fresh_episodes
 
@@ -22,6 +22,7 @@ from evergait.studies.base import read_study
 from evergait.studies.cells import study_cells
 from evergait.studies.folder import load_results
 from evergait.training.run import Run, train
+from evergait.zoo.card import CHOICE
 
 ROOT = Path(__file__).parent.parent
 FAST = ROOT / "results" / "fast"
@@ -31,14 +32,20 @@ STREAMS = {"hsw-naive": "naive", "hsw-distill": "distill"}
 """Name → condition of the study `methods`, on its first order and with its first seed."""
 
 
-def robots() -> dict[str, Run]:
-    """The best run of each task."""
-    mean = {theta: fmean(played["returns"]) for theta, played in fresh_episodes(FAST).items()}
-    runs = [entry.run for entry in load_results(FAST).entries]
-    return {
-        name: max((run for run in runs if run.config.stream == (task,)), key=lambda run: mean[run.theta_sha256])
-        for name, task in ROBOTS.items()
-    }
+def robots() -> dict[str, tuple[Run, str]]:
+    """The best run of each task, and a sentence on that."""
+    found = {}
+    played = {theta: fmean(row["returns"]) for theta, row in fresh_episodes(FAST).items()}
+    for name, task in ROBOTS.items():
+        runs = [entry.run for entry in load_results(FAST).entries if entry.run.config.stream == (task,)]
+        means = {run.theta_sha256: played[run.theta_sha256] for run in runs}
+        best = max(runs, key=lambda run: means[run.theta_sha256])
+        words = (
+            f"It is the best of {len(runs)} seeds by the mean of 50 fresh episodes in plain Gymnasium: "
+            f"{max(means.values()):,.0f}, where the median is {median(means.values()):,.0f}."
+        )
+        found[name] = best, words
+    return found
 
 
 def streams(folder: Path) -> dict[str, Run]:
@@ -55,13 +62,13 @@ def streams(folder: Path) -> dict[str, Run]:
 def main() -> None:
     """Write the archive."""
     with tempfile.TemporaryDirectory() as folder:
-        runs = {**streams(Path(folder)), **robots()}
+        chosen = {**{name: (run, CHOICE) for name, run in streams(Path(folder)).items()}, **robots()}
         root = Path(folder) / "shipped" / "runs"
-        for phase in {phase.name: phase for run in runs.values() for phase in run.phases}.values():
+        for phase in {phase.name: phase for run, _ in chosen.values() for phase in run.phases}.values():
             phase.copy_to(root / phase.name)
         described = {
-            name: {"phases": [phase.name for phase in run.phases], "config": to_data(run.config)}
-            for name, run in runs.items()
+            name: {"phases": [phase.name for phase in run.phases], "config": to_data(run.config), "choice": words}
+            for name, (run, words) in chosen.items()
         }
         write_json(root.parent / "runs.json", described)
         pack(root)

@@ -210,9 +210,18 @@ def test_a_policy_that_ships_does_what_its_ledger_says(name: str, tmp_path: Path
     assert not run.path.exists()  # what ships stays as it is
 
 
+def test_a_card_says_how_a_policy_was_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, words in (("walker", "It is the best of 20 seeds"), ("hsw-distill", "another seed may end elsewhere")):
+        assert main(["zoo", name]) == 0
+        told = capsys.readouterr().out
+        assert words in told
+        assert ("one after the other" in told) == (name != "walker")
+        assert ("Its layers for HalfCheetah, Hopper, Swimmer are as they were drawn" in told) == (name == "walker")
+
+
 def test_pretrained_names_what_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(EvergaitError, match="did you mean 'walker'"):
         evergait.pretrained("waker")
-    for arguments in ([], [str(tmp_path), "--pretrained", "walker"]):
+    for arguments in ([], [str(tmp_path), "--pretrained", "walker"], ["--pretrained", "walker", "--seed", "3"]):
         assert main(["play", *arguments, "--output", str(tmp_path / "gait.html")]) == 2
-        assert "--pretrained" in capsys.readouterr().err
+        assert "pretrained" in capsys.readouterr().err

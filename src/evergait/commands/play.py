@@ -44,6 +44,8 @@ class Play:
         """Write the file."""
         right = "the folder of a run, or use --pretrained alone"
         require(bool(self.pretrained) != bool(self.folder), "folder", str(self.folder or ""), right)
+        alone = self.folder or self.which == Which()
+        require(bool(alone), "pretrained", self.pretrained, "without --condition, --order, --seed and --store")
         run = select_run(self.folder, self.which) if self.folder else pretrained(self.pretrained)
         tell_edited(run)
         path = play(run, self.task, self.stage, self.generation, self.output)

@@ -11,7 +11,7 @@ from evergait.core.data import require
 from evergait.core.errors import EvergaitError
 from evergait.tasks.base import short
 from evergait.training.run import Run
-from evergait.zoo import card, catalogue, download, get, pretrained, upload
+from evergait.zoo import card, catalogue, choice, download, get, pretrained, upload
 from evergait.zoo.card import final_returns
 
 
@@ -73,7 +73,7 @@ class Zoo:
         if self.json:
             print_json(_described(self.name, run))
         else:
-            console.out(card(run, self.name), highlight=False)
+            console.out(card(run, self.name, choice(self.name)), highlight=False)
         return 0
 
 

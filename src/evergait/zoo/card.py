@@ -16,8 +16,10 @@ from evergait.tasks.base import short
 from evergait.tasks.robot_file import is_robot_file
 from evergait.training.run import Run
 
+CHOICE = "It is one run: another seed may end elsewhere."
 
-def share(run: Run, folder: Path, name: str) -> None:
+
+def share(run: Run, folder: Path, name: str, choice: str = CHOICE) -> None:
     """A run's folder with its own phases only, with its card and the policy as one file."""
     if not run.is_done:
         raise EvergaitError(f"{run.path}: is not trained to its end; run the same `train` command again first")
@@ -36,7 +38,7 @@ def share(run: Run, folder: Path, name: str) -> None:
         phase.copy_to(folder / "phases" / phase.name)
     state = run.state()
     export_policy(folder / "policy.safetensors", run.policy, state.theta, state.statistics)
-    write_atomically(folder / "README.md", card(run, name).encode())
+    write_atomically(folder / "README.md", card(run, name, choice).encode())
 
 
 def final_returns(run: Run) -> dict[str, float]:
@@ -46,8 +48,8 @@ def final_returns(run: Run) -> dict[str, float]:
     return {task: fmean(returns) for task, returns in last.returns.items() if task in learnt}
 
 
-def card(run: Run, name: str) -> str:
-    """The README.md of a policy."""
+def card(run: Run, name: str, choice: str = CHOICE) -> str:
+    """The README.md of a policy, with a sentence on how it was chosen."""
     returns, config, alias = final_returns(run), run.config, name.rpartition("/")[2]
     n_episodes = len(next(iter(run.ledger.records[-1].returns.values())))
     results = [
@@ -75,6 +77,10 @@ def card(run: Run, name: str) -> str:
     for stage, ledger in zip(stages, run.ledgers, strict=True):
         last = ledger.records[-1]
         rows.append(f"| {stage} | " + " | ".join(_number(last.mean(task)) for task in returns) + " |")
+    stream = f"{' → '.join(stages)}, one after the other. Against forgetting: `{config.method.name}`."
+    trained = stream if len(stages) > 1 else f"{stages[0]}."
+    untrained = ", ".join(short(task.name) for task in run.policy.tasks if task.name not in returns)
+    trained += f" Its layers for {untrained} are as they were drawn." if untrained else ""
     parts = run.phases[-1].identity().get("versions", {})
     versions = {**run.phases[-1].progress().get("versions", {}), **parts}
     return f"""---
@@ -83,8 +89,7 @@ def card(run: Run, name: str) -> str:
 
 # {alias}
 
-One policy ({run.policy.n_parameters:,} parameters), trained by evolution strategies on one task after the other:
-{" → ".join(stages)}. Against forgetting: `{config.method.name}`.
+One policy ({run.policy.n_parameters:,} parameters), trained by evolution strategies on {trained}
 
 Mean return over {n_episodes} episodes at the end of each phase, a row each:
 
@@ -107,7 +112,7 @@ how they are joined.
 ## How it was made
 
 `config.toml` has every setting (seed {config.seed}); the same versions give the same bits, θ {run.theta_sha256[:16]}….
-It was trained with {in_words(versions)}. It is one run: another seed may end elsewhere.
+It was trained with {in_words(versions)}. {choice}
 It controls simulated robots, and has seen nothing else: do not let it move a real one.
 """
 

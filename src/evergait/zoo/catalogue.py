@@ -2,6 +2,7 @@
 
 import importlib.resources
 from pathlib import Path
+from typing import Any
 
 from evergait.config import config_from_data
 from evergait.core.errors import EvergaitError, nearest
@@ -9,20 +10,30 @@ from evergait.core.files import JSON_LIMIT, parse_object
 from evergait.store.archive import archive_path, read_member
 from evergait.store.phases import PhaseStore
 from evergait.training.run import Run
-from evergait.zoo.card import share
+from evergait.zoo.card import CHOICE, share
 
 SHIPPED = Path(str(importlib.resources.files("evergait"))) / "zoo" / "runs"
-"""The store; runs.zip beside it has its phases, and runs.json: name → hashes of the phases, config."""
+"""The store; runs.zip beside it has its phases, and runs.json: name → hashes of the phases, config, choice."""
+
+
+def described() -> dict[str, Any]:
+    """Name → what runs.json says, streams of tasks first."""
+    path = archive_path(SHIPPED)
+    return parse_object(read_member(path, "runs.json", JSON_LIMIT), f"{path}: runs.json")
 
 
 def catalogue() -> dict[str, Run]:
     """Name → what ships, streams of tasks first."""
-    store, path = PhaseStore(SHIPPED), archive_path(SHIPPED)
-    runs = parse_object(read_member(path, "runs.json", JSON_LIMIT), f"{path}: runs.json")
+    store = PhaseStore(SHIPPED)
     return {
         name: Run(SHIPPED, config_from_data(run["config"], f"zoo {name}"), tuple(map(store.folder, run["phases"])))
-        for name, run in runs.items()
+        for name, run in described().items()
     }
+
+
+def choice(name: str) -> str:
+    """A sentence on how a run that ships was chosen."""
+    return str(described()[name].get("choice", CHOICE))
 
 
 def pretrained(name: str) -> Run:
@@ -41,7 +52,7 @@ def get(name: str, out: Path) -> Run:
     """Copy a policy that ships into a folder of its own: a run, which every command takes."""
     run = pretrained(name)
     require_new(out)
-    share(run, out, name)
+    share(run, out, name, choice(name))
     return Run.load(out)
 
 
