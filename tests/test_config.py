@@ -147,7 +147,7 @@ def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path) -> Non
             "method.budget: is 385; it must be from 1 to the 384 pairs of the population",
         ),
         ({"steps": -1}, "steps: is -1; it must be at least 0"),
-        ({"steps": 10}, "evaluation.every_steps: is 0; it must be a divisor of steps"),
+        ({"steps": 10}, r"evaluation.every_steps: is 0; it must be a divisor of steps \(10\)"),
         (
             {"evaluation": Evaluation(every_steps=5)},
             "evaluation.every_steps: is 5; it must be 0 unless steps is set",

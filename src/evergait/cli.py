@@ -70,9 +70,18 @@ def parse(arguments: list[str]) -> Any:
     find(name)
     imports, rest = split_flags(Imports, rest)
     imports.run()
+    require_once(rest)
     command = find(name)
     own = getattr(command, "from_arguments", None)
     return own(rest, imports.modules) if own else parse_flags(command, rest, name)
+
+
+def require_once(arguments: list[str]) -> None:
+    """Of a flag that is there twice, the first values would be forgotten."""
+    flags = [word.partition("=")[0].replace("_", "-") for word in arguments if word.startswith("--")]
+    for flag in flags:
+        if flags.count(flag) > 1:
+            raise EvergaitError(f"{flag}: is there twice; give all its values after one {flag}")
 
 
 def main(arguments: list[str] | None = None) -> int:

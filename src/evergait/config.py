@@ -267,7 +267,7 @@ class Config:
         if not steps:
             require(every == 0, "evaluation.every_steps", every, "0 unless steps is set")
             return
-        right = "a divisor of steps, which gives every phase equally many evaluations"
+        right = f"a divisor of steps ({steps:,}), which gives every phase equally many evaluations"
         require(0 < every <= steps and steps % every == 0, "evaluation.every_steps", every, right)
 
     def _check_evaluations(self) -> None:

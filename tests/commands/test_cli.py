@@ -116,10 +116,13 @@ def test_verify_cuts_episodes_where_they_were_cut(tmp_path: Path, capsys: pytest
 
 
 def test_verify_agrees_to_the_last_bit(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    verified = json.loads(printed(capsys, "verify", trained, "--json"))
-    assert verified["agrees"]
-    assert all(row["largest difference"] == 0 for row in verified["rows"])
-    assert len(verified["rows"]) == 4
+    for flags, n in ([], 4), (["--phase", 2], 2):
+        verified = json.loads(printed(capsys, "verify", trained, "--json", *flags))
+        assert verified["agrees"]
+        assert all(row["largest difference"] == 0 for row in verified["rows"])
+        assert len(verified["rows"]) == n
+    assert main(["verify", str(trained), "--generations", "3"]) == 2
+    assert "generations: is 3; it must be 0 without --train" in capsys.readouterr().err
 
 
 def test_table_and_lab_have_phases_that_lie_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,6 +217,11 @@ BAD = [
     (["train", "--out", "/proc/evergait", "--generations", "1"], "cannot be made a folder"),
     (["train", "--out", "OUT", "--no-such-flag"], "Unrecognized options"),
     (["train"], "--out"),
+    (["train", "--out", "OUT", "--stream", "Hopper-v5", "--stream", "Swimmer-v5"], "--stream: is there twice"),
+    (
+        ["train", "--out", "OUT", "--store", "/proc/x", "--stream", "Hopper-v5"],
+        "store: /proc/x cannot be made a folder",
+    ),
     (["show", "OUT"], "is not a run's folder"),
     (["eval", "OUT"], "is not a run's folder"),
     (["eval", "OUT", "--episode-seed", "-1"], "episode_seed: is -1; it must be at least 0"),

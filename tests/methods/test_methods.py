@@ -1,16 +1,22 @@
 """Every registered method runs the same suite; each is also checked by hand."""
 
+import re
+import types
 from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from small import every_method
+from small import every_method, tiny_config
 
+from evergait.config import Config
 from evergait.core.data import to_identity
 from evergait.core.errors import EvergaitError
 from evergait.methods import Batch, Interval, Method, Multitask, Naive, Replay, Stage, rank_together, weighted_sum
 from evergait.tasks import Task
+from evergait.training.run import train
 
 A, B, C = (Task(name) for name in ("A-v0", "B-v0", "C-v0"))
 EVERY = [pytest.param(method, id=method.name) for method in every_method()]
@@ -206,3 +212,57 @@ def test_a_composite_is_named_by_what_it_does_in_a_phase() -> None:
     assert method.settings(first) == {"name": "naive"}
     assert method.settings(second)["name"] == "replay+ewc"
     assert method.settings(second)["replay"] == Replay().settings(second)
+
+
+@pytest.mark.parametrize(
+    ("hook", "value", "words"),
+    [
+        ("begin", None, "begin has returned None; it must be memory, a dictionary of arrays"),
+        ("begin", {"a": np.array("text")}, "begin has returned"),
+        ("plan", (), "plan has returned (); it must be a tuple of batches, at least one"),
+        ("utilities", [np.zeros(3)], "a list of arrays, one per batch, of a number per member"),
+        ("combine", None, "combine has returned None; it must be a gradient of the same shape and dtype"),
+        ("after_step", np.zeros(3, np.float32), "after_step has returned array([0., 0., 0.], dtype=float32); it must"),
+        ("after_step", (np.zeros(3, np.float32), {}), "it must be θ, finite, of the same shape and dtype, and memory"),
+    ],
+)
+def test_what_a_hook_of_ones_own_may_not_return_is_told(hook: str, value: Any, words: str, tmp_path: Path) -> None:
+    fields = {"__module__": __name__, hook: lambda self, *given: value}
+    try:
+        made: Any = dataclass(frozen=True)(
+            types.new_class("Odd", (Method,), {"name": "odd"}, lambda space: space.update(fields))
+        )
+        config = tiny_config(method=made())
+        with pytest.raises(EvergaitError, match=re.escape(words)):
+            train(config, tmp_path / "run", threads=1)
+    finally:
+        Method.members.pop("odd", None)
+
+
+def test_a_method_of_ones_own_that_nobody_could_use_is_refused() -> None:
+    with pytest.raises(EvergaitError, match="there is no hook 'afterstep'; did you mean 'after_step'"):
+
+        class Odd(Method):
+            def afterstep(self) -> None: ...
+
+    with pytest.raises(EvergaitError, match="'replay' is the name of a part of evergait"):
+
+        class Mine(Method, name="replay"):
+            pass
+
+    assert Method.members["replay"] is Replay
+    try:
+
+        class Bare(Method, name="bare"):
+            share: float = 0.5
+
+        with pytest.raises(EvergaitError, match="method: 'bare' has no options that can be read; its class must be a"):
+            Method.named("bare", "method")
+    finally:
+        Method.members.pop("bare", None)
+
+
+def test_a_part_must_be_one_that_does_something() -> None:
+    for wrong in ("replay", Method()):
+        with pytest.raises(EvergaitError, match=r"method: is .*; it must be a Method, such as Adaptive\(\)"):
+            Config(method=wrong)  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ import evergait
 from evergait.cli import parse
 from evergait.methods import Method
 from evergait.studies.base import read_study
+from evergait.studies.space import read_search
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -94,10 +95,11 @@ def test_blocks_are_written_in_their_language(page: str) -> None:
 
 
 def test_the_study_on_its_page_is_one(tmp_path: Path) -> None:
-    (study,) = blocks("own/study.md", "toml")
-    (tmp_path / "budget.toml").write_text(study)
+    study, search = blocks("own/study.md", "toml")
+    (tmp_path / "budget.toml").write_text(study + search)
     found = read_study(tmp_path / "budget.toml")
     assert list(found.conditions) == ["naive", "small", "large"]
+    assert [dimension.field for dimension in read_search(found).dimensions][:2] == ["sigma", "pairs"]
 
 
 @cache

@@ -265,6 +265,8 @@ def test_rollouts_are_episodes_of_each_policy() -> None:
     assert (both.positions[0, :, 0] == start.robots.arrays.position).all()  # type: ignore[attr-defined]
     with pytest.raises(EvergaitError, match="thetas: their shape is"):
         rollout("Hopper-v5", network, thetas[:, :-1], [1])
+    with pytest.raises(EvergaitError, match="thetas: their shape is"):
+        rollout("Hopper-v5", network, np.hstack([thetas, thetas[:, :1]]), [1])  # of another architecture
     for seeds in ([2**32], [-1], np.array([2**32]), []):
         with pytest.raises(EvergaitError, match="seeds: "):
             rollout("Hopper-v5", network, thetas, seeds)

@@ -55,9 +55,11 @@ class Eval:
         state = run.state(self.stage - 1)
         theta = state.best_theta if self.theta == "best" else state.theta
         require(theta.size > 0, "which", self.theta, "last: no evaluation of this phase had a finite return")
-        if self.generation is not None:
+        ends = run.ledgers[self.stage - 1].generations[-1]
+        if self.generation not in (None, ends):
+            require(self.theta == "last", "which", self.theta, "left out where --generation is given")
             kept = ", ".join(state.snapshots) or "none"
-            right = f"one whose θ was kept: {kept}"
+            right = f"one whose θ was kept: {kept}; or {ends}, the last"
             require(str(self.generation) in state.snapshots, "generation", self.generation, right)
             theta = state.snapshots[str(self.generation)]
         if theta is not state.theta and run.config.policy.normalise:
@@ -72,7 +74,11 @@ class Eval:
             print_json(rows)
         else:
             columns = ["task", "engine", "mean", "sd", "min", "max", "mean length"]
-            print_table(f"{self.episodes} episodes per task", columns, [[row[c] for c in columns] for row in rows])
+            print_table(
+                f"{self.episodes} episode{'s' * (self.episodes > 1)} per task",
+                columns,
+                [[row[c] for c in columns] for row in rows],
+            )
         return 0
 
     def _row(self, run: Run, state: State, theta: Float32, task: Task, workers: LocalWorkers) -> dict[str, object]:

@@ -108,5 +108,6 @@ def _moment(run: Run, stage: int | None, generation: int | None) -> Moment:
         return mine[-1]
     found = [moment for moment in mine if moment.generation == generation]
     offered = ", ".join(str(moment.generation) for moment in mine)
-    require(bool(found), "generation", generation, f"one whose policy was kept in stage {wanted}: {offered}")
+    why = " (on the way, statistics of observations are not kept)" if run.config.policy.normalise else ""
+    require(bool(found), "generation", generation, f"one that can be played in stage {wanted}: {offered}{why}")
     return found[0]

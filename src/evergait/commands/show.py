@@ -104,6 +104,10 @@ def print_run(run: Run, metrics: Metrics) -> None:
     beside = f" (and {name})" if metrics.scale.is_share else ""
     print_table(f"Return{beside} at the end of each phase", ["trained on", *map(short, tasks)], rows)
     console.print(metrics.scale.words, style="dim", markup=False)
+    for ledger in metrics.ledgers:
+        if n_diverged := ledger.n_diverged:
+            words = f"{'+'.join(map(short, ledger.learning))}: {n_diverged:,} episodes of training diverged"
+            console.print(f"{words}; a smaller sigma or learning rate may help.", style="yellow", markup=False)
     console.print()
     title = f"Measures, as {name}s" if metrics.scale.is_share else "Measures, as returns"
     print_table(title, ["measure", "value"], [(n.replace("_", " "), v) for n, v in metrics.summary().items()])

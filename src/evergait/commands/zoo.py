@@ -48,7 +48,7 @@ class Zoo:
         if self.out is None:
             return self._card(on_hub)
         run = download(self.name, self.out, self.revision) if on_hub else get(self.name, self.out)
-        tasks = ", ".join(task.name for task in run.policy.tasks)
+        tasks = ", ".join(final_returns(run))
         console.print(f"Wrote {self.out}: {tasks}. Try `evergait show {self.out}`.", markup=False, soft_wrap=True)
         return 0
 

@@ -31,6 +31,11 @@ class Family:
         if Family in cls.__bases__:
             cls.members = {}
         elif name:
+            known = cls.members.get(name)
+            if known and known.__module__.startswith("evergait.") and not cls.__module__.startswith("evergait."):
+                raise EvergaitError(
+                    f"{cls.__qualname__}: {name!r} is the name of a part of evergait; choose another one"
+                )
             cls.name = name
             cls.members[name] = cls
 
@@ -40,6 +45,8 @@ class Family:
         if name not in cls.members:
             raise EvergaitError(f"{where}: there is no {where.split('.')[-1]} {name!r}{nearest(name, cls.members)}")
         member: type[Self] = cls.members[name]
+        if "__dataclass_fields__" not in vars(member):
+            raise EvergaitError(f"{where}: {name!r} has no options that can be read; its class must be a @dataclass")
         return member
 
 
@@ -102,18 +109,22 @@ def from_data(cls: type[T], data: object, where: str = "", base: T | None = None
             cls = cast("type[T]", chosen)
         elif base is not None:
             cls = type(base)
+        elif not cls.name:
+            raise EvergaitError(f"{where}.name: is missing; it must be one of {', '.join(cls.members)}")
     hints = _hints(cast("Any", cls))
     fields = [field.name for field in dataclasses.fields(cast("Any", cls))]
     values = {name: getattr(base, name) for name in fields} if base is not None else {}
     for key, value in data.items():
         path = f"{where}.{key}" if where else str(key)
         if key not in fields:
-            raise EvergaitError(f"{path}: unknown field{nearest(str(key), fields)}")
+            known = nearest(str(key), fields) if fields else f"; {getattr(cls, 'name', cls.__name__)} has none"
+            raise EvergaitError(f"{path}: unknown field{known}")
         values[key] = _convert(hints[key], value, path, values.get(key))
     try:
         return cls(**values)
     except TypeError as error:
-        missing = [f.name for f in dataclasses.fields(cast("Any", cls)) if f.name not in values]
+        optional = {f.name for f in dataclasses.fields(cast("Any", cls)) if is_optional(f)}
+        missing = [name for name in fields if name not in values and name not in optional]
         raise EvergaitError(f"{where or 'config'}: needs {', '.join(missing)}") from error
 
 
@@ -136,11 +147,17 @@ def settled(value: Any, where: str = "") -> dict[str, Any]:
         path, given = f"{where}.{name}" if where else name, getattr(value, name)
         if not isinstance(hint, type) or not dataclasses.is_dataclass(hint):
             fields[name] = _convert(hint, given, path, None)
-        elif isinstance(given, hint):
+        elif isinstance(given, hint) and getattr(given, "name", None) != "":
             fields[name] = dataclasses.replace(cast("Any", given), **settled(given, path))
         else:
-            raise EvergaitError(f"{path}: is {given!r}; it must be a {hint.__name__}, such as {hint.__name__}()")
+            example = next(iter(hint.members.values())) if issubclass(hint, Family) else hint
+            raise EvergaitError(f"{path}: is {given!r}; it must be a {hint.__name__}, such as {example.__name__}()")
     return fields
+
+
+def is_optional(field: dataclasses.Field[Any]) -> bool:
+    """Whether a field has a default."""
+    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
 
 
 @functools.cache

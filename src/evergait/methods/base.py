@@ -9,6 +9,7 @@ import numpy as np
 from evergait.core.arrays import Array, Bool, Float32, Float64
 from evergait.core.data import MOST_ROWS, Family, require, to_identity, within
 from evergait.es import Shaping, shape
+from evergait.methods.hooks import guard
 from evergait.policy import Network, Policy, Statistics
 from evergait.tasks import Task
 
@@ -131,6 +132,11 @@ class Method(Family):
     """The method that must come before it; empty if it works by itself."""
     join: "ClassVar[Callable[[tuple[type[Method], ...], str], type[Any]]]"
     """Makes one method of several; `composite.py` says how."""
+
+    def __init_subclass__(cls, name: str = "") -> None:
+        super().__init_subclass__(name)
+        if not cls.__module__.startswith(("evergait.", "types")):
+            guard(cls)
 
     @classmethod
     def named(cls, name: str, where: str) -> type[Self]:

@@ -70,9 +70,10 @@ def facts(results: Results, scale_words: str = "") -> list[tuple[str, str]]:
     identities = {name: phase.identity() for name, phase in folders.items()}
     engines = {name for identity in identities.values() for name in dict(identity.get("engine", {})).values()}
     steps: dict[str, dict[str, int]] = {}
+    diverged: dict[str, int] = {}
     for entry in results.entries:
         for phase, ledger in zip(entry.run.phases, entry.run.ledgers, strict=True):
-            steps[phase.name] = ledger.total_steps()
+            steps[phase.name], diverged[phase.name] = ledger.total_steps(), ledger.n_diverged
     total = sum(sum(kinds.values()) for kinds in steps.values())
     found = [
         ("conditions", ", ".join(dict.fromkeys(entry.condition for entry in results.entries))),
@@ -80,6 +81,7 @@ def facts(results: Results, scale_words: str = "") -> list[tuple[str, str]]:
         ("seeds", ", ".join(map(str, sorted({entry.seed for entry in results.entries})))),
         ("phases", f"{len(identities)}, each trained once however many runs share it"),
         ("environment steps", f"{total:,}".replace(",", "\u202f")),
+        ("training episodes that diverged", str(sum(diverged.values()) or "")),
         ("engines", ", ".join(sorted(engines))),
         ("mujoco", _values(identities.values(), "mujoco")),
         ("algorithm", _values(identities.values(), "algorithm")),

@@ -101,6 +101,11 @@ class Ledger:
         """Environment steps of the whole phase by kind."""
         return {kind: sum(record.steps.get(kind, 0) for record in self.records) for kind in STEP_KINDS}
 
+    @property
+    def n_diverged(self) -> int:
+        """Episodes of training whose physics left the finite numbers."""
+        return sum(record.diverged for record in self.records)
+
 
 def best_of(values: Float64) -> float:
     """The greatest of the numbers among them, or not a number."""

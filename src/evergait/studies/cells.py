@@ -81,19 +81,13 @@ def select_cells(
         if name not in known:
             raise EvergaitError(f"conditions: the study has no condition {name!r}{nearest(name, known)}")
     if only:
-        streams = [parse_stream([word]) for word in only]
-        known_streams = {cell.config.stream_tasks for cell in cells}
-        for word, stream in zip(only, streams, strict=True):
-            if stream not in known_streams:
-                orders = ", ".join(dict.fromkeys(repr(cell.order) for cell in cells if cell.condition != SINGLE))
-                raise EvergaitError(f"only: the study has no order {word!r}; it has {orders}")
-        wanted = {task for stream in streams for task in stream}
-        cells = [
-            cell
-            for cell in cells
-            if cell.config.stream_tasks in streams
-            or (cell.condition == SINGLE and cell.config.stream_tasks[0] in wanted)
-        ]
+        streams = [[task.name for task in parse_stream([word])] for word in only]
+        orders, tasks = list(map(order_name, streams)), {order_name([task]) for stream in streams for task in stream}
+        for word, order in zip(only, orders, strict=True):
+            if order not in {cell.order for cell in cells}:
+                there = ", ".join(dict.fromkeys(repr(cell.order) for cell in cells if cell.condition != SINGLE))
+                raise EvergaitError(f"only: the study has no order {word!r}; it has {there}")
+        cells = [cell for cell in cells if cell.order in orders or (cell.condition == SINGLE and cell.order in tasks)]
     if n_seeds is not None:
         seeds = seeds_of((cell.condition, cell.seed) for cell in cells)
         cells = [cell for cell in cells if cell.seed in seeds[cell.condition][:n_seeds]]

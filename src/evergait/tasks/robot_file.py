@@ -113,8 +113,13 @@ def is_robot_file(task: Task) -> bool:
 
 def read_robot(task: Task) -> RobotFile:
     """The file that a task names; an error names it and the field."""
+    path = Path(task.id)
+    if not path.is_absolute() and not path.exists():
+        raise EvergaitError(
+            f"{task.id}: is missing or not a plain file: there is none in {Path.cwd()}, from where it is looked for"
+        )
     try:
-        robot = from_data(RobotFile, read_toml(Path(task.id)))
+        robot = from_data(RobotFile, read_toml(path))
         robot.check()
     except EvergaitError as error:
         words = str(error)

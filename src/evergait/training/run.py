@@ -67,7 +67,8 @@ class Run:
         """Read a run's folder; phases that lie outside of it are read only if the caller says where."""
         path = as_path(path, "path")
         if not (path / "run.json").exists():
-            raise EvergaitError(f"{path}: is not a run's folder (it has no run.json); `evergait train --out` makes one")
+            why = "it has no run.json" if path.is_dir() else "there is none"
+            raise EvergaitError(f"{path}: is not a run's folder ({why}); `evergait train --out` makes one")
         described = described_run(path)
         names, named = described["phases"], described["store"]
         if described.get("config") not in (None, sha256(read_bytes(path / "config.toml"))):
@@ -271,6 +272,11 @@ def check_seconds(seconds: float) -> None:
 def open_folder(config: Config, out: Path, store: Path) -> None:
     """Make or reopen a run's folder; another config or foreign files in it are an error."""
     try:
+        if store != out / "phases":
+            store.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EvergaitError(f"store: {store} cannot be made a folder: {error.strerror}") from error
+    try:
         out.mkdir(parents=True, exist_ok=True)
         names = {entry.name for entry in out.iterdir()}
     except OSError as error:
@@ -303,7 +309,6 @@ def _write_folder(config: Config, out: Path, store: Path) -> None:
         )
     if store == out / "phases":
         make_own_folder(store)
-    store.mkdir(parents=True, exist_ok=True)
     planned = plan_phases(config)
     described = {
         "phases": [phase.name for phase in planned],

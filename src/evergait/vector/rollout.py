@@ -77,7 +77,7 @@ def rollout(
     known = as_task(task)
     if not isinstance(network, Network):
         raise EvergaitError(f"network: is {network!r}; it must be a Network, such as policy({known.name!r})")
-    each, engine, starts = _thetas(thetas, n_parameters(network)), PlanarEngine(), _seeds(seeds)
+    each, engine, starts = _thetas(thetas, network), PlanarEngine(), _seeds(seeds)
     within(threads, 1, MOST_THREADS, "threads")
     within(horizon, 0, 2**31 - 1, "horizon")
     within(len(each) * len(starts), 1, MOST_ROWS, "thetas times seeds")
@@ -120,8 +120,9 @@ def as_widths(hidden: Any) -> tuple[int, ...]:
     return tuple(map(int, hidden))
 
 
-def _thetas(thetas: Any, least: int) -> Float32:
-    """(n, at least so many) finite numbers."""
+def _thetas(thetas: Any, network: Network) -> Float32:
+    """(n, as many as the network's layers) finite numbers; more only if these lie apart in θ, as one task's of many."""
+    least, n_used = n_parameters(network), sum((layer.n_in + 1) * layer.n_out for layer in network.layers)
     try:
         given = np.asarray(thetas)
         with np.errstate(over="ignore"):  # what is then infinite is refused by its row
@@ -130,7 +131,8 @@ def _thetas(thetas: Any, least: int) -> Float32:
         raise EvergaitError(f"thetas: are not an array of numbers: {error}") from None
     if each.dtype != np.float32:
         raise EvergaitError(f"thetas: are {each.dtype}; they must be real numbers")
-    if each.ndim != 2 or each.shape[1] < least or not len(each):
+    fits = each.ndim == 2 and (each.shape[1] == least or (each.shape[1] > least > n_used))
+    if not fits or not len(each):
         raise EvergaitError(f"thetas: their shape is {each.shape}; it must be (n, {least}) with n of at least 1")
     finite = np.isfinite(each).all(axis=1)
     if not finite.all():
