@@ -33,6 +33,15 @@ def test_an_honest_run_has_the_same_bits(trained: Path, capsys: pytest.CaptureFi
     assert (code, len(said["rows"]), said["rows"][0]["generations"]) == (0, 1, 2)
 
 
+def test_one_phase_is_played_too_and_generations_are_for_training(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = retrained(capsys, "verify", trained, "--phase", 2, "--json")
+    assert (code, len(said["rows"])) == (0, 2)
+    assert main(["verify", str(trained), "--generations", "3"]) == 2
+    assert "generations: is 3; it must be 0 without --train" in capsys.readouterr().err
+
+
 def reseal(trained: Path, out: Path, **changes: object) -> Path:
     """A run whose phases say that they are others, with every name and digest made right again."""
     shutil.copytree(trained, out)
