@@ -215,10 +215,7 @@ BAD = [
     (["train", "--out", "OUT", "--no-such-flag"], "Unrecognized options"),
     (["train"], "--out"),
     (["train", "--out", "OUT", "--stream", "Hopper-v5", "--stream", "Swimmer-v5"], "--stream: is there twice"),
-    (
-        ["train", "--out", "OUT", "--store", "/proc/x", "--stream", "Hopper-v5"],
-        "store: /proc/x cannot be made a folder",
-    ),
+    (["train", "--out", "OUT", "--store", "/proc/x", "--generations", "1"], "store: /proc/x cannot be made a folder"),
     (["show", "OUT"], "is not a run's folder"),
     (["eval", "OUT"], "is not a run's folder"),
     (["eval", "OUT", "--episode-seed", "-1"], "episode_seed: is -1; it must be at least 0"),
