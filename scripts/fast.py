@@ -194,7 +194,8 @@ def learning() -> str:
         f"Three robots in one policy, in all six orders ({n_seeds} seeds): of {len(alone)} mean returns at the end, "
         f"{sum(alone)} are at least nine tenths of what the same learner reaches on that robot alone, and {sum(paper)} "
         "at least nine tenths of the paper's single-task return. Nothing is forgotten by design, as the shared "
-        "layer stays as the first robot left it (`freeze`); what is measured is what later robots learn with it. [More](docs/methods.md#every-order-fast)."
+        "layer stays as the first robot left it (`freeze`); what is measured is what later robots learn with it. "
+        "[More](docs/methods.md#every-order-fast)."
     )
 
 
