@@ -76,11 +76,18 @@ def parse(arguments: list[str]) -> Any:
     return own(rest, imports.modules) if own else parse_flags(command, rest, name)
 
 
+LISTS = (
+    *("conditions", "engines", "healthy-bonus", "log", "only", "plugins", "policy.hidden", "score.reference"),
+    *("stream", "task", "tasks"),
+)
+"""Flags that take several values: given twice, the first ones would be forgotten."""
+
+
 def require_once(arguments: list[str]) -> None:
-    """Of a flag that is there twice, the first values would be forgotten."""
-    flags = [word.partition("=")[0].replace("_", "-") for word in arguments if word.startswith("--")]
-    for flag in flags:
-        if flags.count(flag) > 1:
+    """Refuse such a flag that is there twice."""
+    words = [word.partition("=")[0] for word in arguments]
+    for flag in (f"--{name}" for name in LISTS):
+        if words.count(flag) > 1:
             raise EvergaitError(f"{flag}: is there twice; give all its values after one {flag}")
 
 

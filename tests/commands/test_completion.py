@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evergait.cli import COMMANDS, LISTS
 from evergait.commands.completion import fish, install, printed
 
 
@@ -27,6 +28,13 @@ def offered(script: str, *words: str) -> list[str]:
     )
     done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
     return done.stdout.split()
+
+
+def test_flags_of_several_values_may_not_be_there_twice() -> None:
+    pages = [[name, "--help-all" if name == "train" else "--help"] for name in COMMANDS]
+    pages += [["study", name, "--help"] for name in ("run", "plan", "status", "pack", "unpack")]
+    lists = set(re.findall(r"--([\w.-]+) \[[^\[\]]+ \[", "\n".join(printed(*pages))))
+    assert lists == set(LISTS)
 
 
 def test_commands_flags_and_values(script: str) -> None:

@@ -220,10 +220,11 @@ def test_a_composite_is_named_by_what_it_does_in_a_phase() -> None:
         ("begin", None, "begin has returned None; it must be memory, a dictionary of arrays"),
         ("begin", {"a": np.array("text")}, "begin has returned"),
         ("plan", (), "plan has returned (); it must be a tuple of batches, at least one"),
-        ("utilities", [np.zeros(3)], "a list of arrays, one per batch, of a number per member"),
-        ("combine", None, "combine has returned None; it must be a gradient of the same shape and dtype"),
+        ("utilities", [np.zeros(3)], "a list of float64 arrays, one per batch, of a number per member"),
+        ("utilities", [[0.0] * 12], "a list of float64 arrays"),
+        ("combine", None, "combine has returned None; it must be a gradient of the same shape"),
         ("after_step", np.zeros(3, np.float32), "after_step has returned array([0., 0., 0.], dtype=float32); it must"),
-        ("after_step", (np.zeros(3, np.float32), {}), "it must be θ, finite, of the same shape and dtype, and memory"),
+        ("after_step", (np.zeros(3, np.float32), {}), "it must be θ, float32 and of the same shape, and memory"),
     ],
 )
 def test_what_a_hook_of_ones_own_may_not_return_is_told(hook: str, value: Any, words: str, tmp_path: Path) -> None:
@@ -245,6 +246,14 @@ def test_a_method_of_ones_own_that_nobody_could_use_is_refused() -> None:
         class Odd(Method):
             def afterstep(self) -> None: ...
 
+    class Planned(Method):  # what is near a hook's name may be a helper's
+        def combined(self) -> None: ...
+        def planar(self) -> None: ...
+        @staticmethod
+        def combine(batches: Any, gradients: Any, combined: Any) -> Any:
+            return combined
+
+    assert Planned().combine([], [], 3) == 3
     with pytest.raises(EvergaitError, match="'replay' is the name of a part of evergait"):
 
         class Mine(Method, name="replay"):
@@ -256,13 +265,39 @@ def test_a_method_of_ones_own_that_nobody_could_use_is_refused() -> None:
         class Bare(Method, name="bare"):
             share: float = 0.5
 
-        with pytest.raises(EvergaitError, match="method: 'bare' has no options that can be read; its class must be a"):
+        class Plain(Replay, name="plain"):
+            """Has the options of the one that it is made of."""
+
+        with pytest.raises(
+            EvergaitError, match=r"method: 'bare' has a field share, but is no @dataclass\(frozen=True\)"
+        ):
             Method.named("bare", "method")
+        assert Method.named("plain", "method") is Plain
     finally:
         Method.members.pop("bare", None)
+        Method.members.pop("plain", None)
+
+
+def test_a_hook_that_spoils_what_it_was_given_is_found(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Spoil(Method, name="spoil"):
+        def after_step(self, context: Any, step: Any, theta: Any, memory: Any) -> Any:
+            theta[0] = np.nan
+            return theta, memory
+
+    try:
+        with pytest.raises(EvergaitError, match="method 'spoil': after_step has returned a θ that is not finite"):
+            train(tiny_config(method=Spoil()), tmp_path / "run", threads=1)
+    finally:
+        del Method.members["spoil"]
 
 
 def test_a_part_must_be_one_that_does_something() -> None:
+    class Odd(Method):
+        pass
+
+    with pytest.raises(EvergaitError, match=r"method: Odd has no name; write class Odd\(Method, name='odd'\)"):
+        Config(method=Odd())
     for wrong in ("replay", Method()):
         with pytest.raises(EvergaitError, match=r"method: is .*; it must be a Method, such as Adaptive\(\)"):
             Config(method=wrong)  # type: ignore[arg-type]

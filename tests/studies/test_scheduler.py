@@ -379,7 +379,8 @@ def test_a_process_trains_what_was_planned_or_nothing(tmp_path: Path) -> None:
         (ended,) = pool.wait(watcher)
     finally:
         pool.close()
-    assert "has been edited since this training was planned" in ended.reason
+    assert "changed since this training was planned" in ended.reason
+    assert "crawler.toml" in ended.reason
     assert list((tmp_path / "phases").iterdir()) == []
 
 

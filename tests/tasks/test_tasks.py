@@ -1,9 +1,13 @@
 """Names of tasks and streams; variants change what they name and nothing else."""
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -105,6 +109,21 @@ def shifted(by: float) -> Callable[[float], float]:
     return lambda x: x + by
 
 
+def recursive(by: int) -> Callable[[int], int]:
+    def down(n: int) -> int:
+        return down(n - by) if n > 0 else n
+
+    return down
+
+
+def made(by: int) -> type:
+    class Made:
+        def step(self) -> int:
+            return by
+
+    return Made
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -118,8 +137,13 @@ def shifted(by: float) -> Callable[[float], float]:
         ({1: "a", "b": 2}, {1: "a", "b": 3}),
         ({"deep": [np.int64(1)]}, {"deep": [np.int64(2)]}),
         ({1, 2}, {1, 3}),
+        (*(lambda x: x, lambda x: -x),),  # on one line
+        ((lambda *, by=1: by), (lambda *, by=2: by)),
+        (recursive(1), recursive(2)),
+        (SimpleNamespace(of=hop), SimpleNamespace(of=skip)),
+        (made(1), made(2)),
+        (np, pytest),
     ],
-    ids=repr,
 )
 def test_options_that_differ_are_told_apart(one: Any, other: Any) -> None:
     def digest(option: Any, place: Any = Switches, wrapped: Any = None) -> str:
@@ -130,9 +154,24 @@ def test_options_that_differ_are_told_apart(one: Any, other: Any) -> None:
         finally:
             del gymnasium.registry["Slope-v0"]
 
-    assert digest(one) == digest(deepcopy(one)) != digest(other)
+    assert digest(one) == digest(one if one is np else deepcopy(one)) != digest(other)
     assert digest(1, wrapped=one) != digest(1, wrapped=other)
     assert digest(1, partial(dict, one)) != digest(1, partial(dict, other))
+
+
+def test_options_are_the_same_in_every_process() -> None:
+    text = (
+        "from evergait.core.plugins import content\n"
+        "print(content([{'front', 'back', 'left'}, lambda x: (lambda y: y + x), {'a': frozenset('abc')}]))"
+    )
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", text], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert told[0] == told[1]
+    assert len(told[0]) > 50
 
 
 def test_an_option_that_nothing_tells_apart_is_refused() -> None:

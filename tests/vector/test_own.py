@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from evergait.core.errors import EvergaitError
+from evergait.tasks import Task
 from evergait.vector import Motion, PlanarTask, Variant, make, make_own, n_parameters, policy, rollout
+from evergait.zoo import pretrained
 
 CART = """<mujoco><option timestep="0.01"/><worldbody><body pos="0 0 1"><joint name="x" type="slide" axis="1 0 0"/>
 <geom type="sphere" size="0.1" contype="0" conaffinity="0"/><body><joint name="turn" type="hinge" axis="0 1 0"/>
@@ -267,6 +269,10 @@ def test_rollouts_are_episodes_of_each_policy() -> None:
         rollout("Hopper-v5", network, thetas[:, :-1], [1])
     with pytest.raises(EvergaitError, match="thetas: their shape is"):
         rollout("Hopper-v5", network, np.hstack([thetas, thetas[:, :1]]), [1])  # of another architecture
+    cheetah = pretrained("cheetah")  # its θ has layers of four robots
+    task, state = Task("HalfCheetah-v5"), cheetah.state()
+    alike = rollout(task, cheetah.policy.network(task, state.statistics), state.theta[None], [1], horizon=9)
+    assert np.isfinite(alike.returns).all()
     for seeds in ([2**32], [-1], np.array([2**32]), []):
         with pytest.raises(EvergaitError, match="seeds: "):
             rollout("Hopper-v5", network, thetas, seeds)

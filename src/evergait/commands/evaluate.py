@@ -56,8 +56,9 @@ class Eval:
         theta = state.best_theta if self.theta == "best" else state.theta
         require(theta.size > 0, "which", self.theta, "last: no evaluation of this phase had a finite return")
         ends = run.ledgers[self.stage - 1].generations[-1]
+        both = self.generation is not None and self.theta != "last"
+        require(not both, "which", self.theta, "left out where --generation is given")
         if self.generation not in (None, ends):
-            require(self.theta == "last", "which", self.theta, "left out where --generation is given")
             kept = ", ".join(state.snapshots) or "none"
             right = f"one whose θ was kept: {kept}; or {ends}, the last"
             require(str(self.generation) in state.snapshots, "generation", self.generation, right)

@@ -45,8 +45,9 @@ class Family:
         if name not in cls.members:
             raise EvergaitError(f"{where}: there is no {where.split('.')[-1]} {name!r}{nearest(name, cls.members)}")
         member: type[Self] = cls.members[name]
-        if "__dataclass_fields__" not in vars(member):
-            raise EvergaitError(f"{where}: {name!r} has no options that can be read; its class must be a @dataclass")
+        fields = [key for key, hint in vars(member).get("__annotations__", {}).items() if "ClassVar" not in str(hint)]
+        if fields and "__dataclass_fields__" not in vars(member):
+            raise EvergaitError(f"{where}: {name!r} has a field {fields[0]}, but is no @dataclass(frozen=True)")
         return member
 
 
@@ -125,7 +126,8 @@ def from_data(cls: type[T], data: object, where: str = "", base: T | None = None
     except TypeError as error:
         optional = {f.name for f in dataclasses.fields(cast("Any", cls)) if is_optional(f)}
         missing = [name for name in fields if name not in values and name not in optional]
-        raise EvergaitError(f"{where or 'config'}: needs {', '.join(missing)}") from error
+        words = f"needs {', '.join(missing)}" if missing else str(error)
+        raise EvergaitError(f"{where or 'config'}: {words}") from error
 
 
 def settled(value: Any, where: str = "") -> dict[str, Any]:
@@ -147,8 +149,13 @@ def settled(value: Any, where: str = "") -> dict[str, Any]:
         path, given = f"{where}.{name}" if where else name, getattr(value, name)
         if not isinstance(hint, type) or not dataclasses.is_dataclass(hint):
             fields[name] = _convert(hint, given, path, None)
-        elif isinstance(given, hint) and getattr(given, "name", None) != "":
+        elif isinstance(given, hint) and not (isinstance(given, Family) and not given.name):
             fields[name] = dataclasses.replace(cast("Any", given), **settled(given, path))
+        elif isinstance(given, hint) and type(given).__name__ != hint.__name__:
+            mine = type(given).__name__
+            raise EvergaitError(
+                f"{path}: {mine} has no name; write class {mine}({hint.__name__}, name={mine.lower()!r})"
+            )
         else:
             example = next(iter(hint.members.values())) if issubclass(hint, Family) else hint
             raise EvergaitError(f"{path}: is {given!r}; it must be a {hint.__name__}, such as {example.__name__}()")

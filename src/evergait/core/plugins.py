@@ -14,7 +14,7 @@ import inspect
 import os
 import pickle
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -152,33 +152,48 @@ def _digest(contents: Iterable[bytes]) -> str:
     return total.hexdigest()[:12]
 
 
-def content(value: Any) -> Any:
-    """What tells a value from others, for JSON: numbers and text as they are, code by its source, others by digest.
+PLAIN = bool, int, float, str, tuple, list, dict, set, frozenset, np.ndarray
+"""What of a class counts beside its functions."""
+
+
+def content(value: Any, above: tuple[int, ...] = ()) -> Any:
+    """What tells a value from others, for JSON: numbers and text as they are, code by what it does, others by digest.
+
+    It is the same in every process; `above` are the values that this one is a part of.
 
     >>> content([1.5, {"gains": np.float32(2)}]) == content([1.5, {"gains": np.float32(3)}])
     False
+    >>> content({"left", "right"}) == content({"right", "left"})
+    True
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, dict):
-        plain = {key: content(item) for key, item in value.items()}
-        is_plain = all(isinstance(key, str) for key in plain)
-        return plain if is_plain else sorted(([content(key), item] for key, item in plain.items()), key=repr)
+    if id(value) in above:
+        return "itself"
+    part = functools.partial(content, above=(*above, id(value)))
+    if isinstance(value, Mapping):
+        plain = {key: part(item) for key, item in value.items()}
+        is_plain = len(set(map(type, plain))) <= 1 and all(isinstance(key, str | int) for key in plain)
+        return plain if is_plain else sorted(([part(key), item] for key, item in plain.items()), key=repr)
     if isinstance(value, list | tuple):
-        return [content(item) for item in value]
+        return list(map(part, value))
+    if isinstance(value, set | frozenset):
+        return sorted(map(part, value), key=repr)
     if isinstance(value, functools.partial):
-        return [content(value.func), content(value.args), content(value.keywords)]
-    if isinstance(value, type) or inspect.isfunction(value):
-        kept = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
-        return [value.__qualname__, _source(value), content(kept), content(getattr(value, "__defaults__", None))]
+        return list(map(part, (value.func, value.args, value.keywords)))
+    if inspect.ismodule(value):
+        return value.__name__
+    if inspect.iscode(value):
+        return list(map(part, (value.co_code.hex(), value.co_names, value.co_consts)))
+    if inspect.isfunction(value):
+        closed = [cell.cell_contents for cell in value.__closure__ or ()]
+        return list(map(part, (value.__code__, value.__defaults__, value.__kwdefaults__, closed)))
+    if isinstance(value, type):
+        members = {name: getattr(member, "__func__", member) for name, member in vars(value).items()}
+        kept = {n: m for n, m in members.items() if inspect.isfunction(m) or (n[0] != "_" and isinstance(m, PLAIN))}
+        return [value.__qualname__, part(kept)]
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
         return [str(value.dtype), value.shape, hashlib.sha256(value.tobytes()).hexdigest()]
-    return [type(value).__qualname__, hashlib.sha256(pickle.dumps(value)).hexdigest()]
-
-
-def _source(code: Any) -> str:
-    try:
-        return inspect.getsource(code)
-    except (OSError, TypeError):  # typed at a prompt
-        made = getattr(code, "__code__", None)
-        return repr((made.co_code, made.co_consts, made.co_names)) if made else str(code.__module__)
+    if hasattr(value, "__dict__"):
+        return [type(value).__qualname__, part(vars(value))]
+    return [type(value).__qualname__, hashlib.sha256(pickle.dumps(value, 4)).hexdigest()]

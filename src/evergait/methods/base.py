@@ -135,7 +135,7 @@ class Method(Family):
 
     def __init_subclass__(cls, name: str = "") -> None:
         super().__init_subclass__(name)
-        if not cls.__module__.startswith(("evergait.", "types")):
+        if not cls.__module__.startswith("evergait."):
             guard(cls)
 
     @classmethod

@@ -175,6 +175,7 @@ class Policy:
             space.discrete_start,
             mean,
             scale,
+            self.n_parameters,
         )
 
     def active(self, task: Task, part: Part = "active", whole_layers: bool = False) -> list[tuple[int, int]]:

@@ -40,6 +40,8 @@ class Network:
     mean: Float64 | None = None
     """Observation normalisation: (observation − mean) · scale, in float64, before the cast to float32."""
     scale: Float64 | None = None
+    n_parameters: int = 0
+    """Length of θ, which may have layers of other tasks, too; 0 if nobody has said."""
 
     @property
     def n_observations(self) -> int:

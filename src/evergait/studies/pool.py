@@ -23,7 +23,7 @@ from evergait.core.errors import EvergaitError
 from evergait.core.signals import HANDLED, Stop, interruptible, stop_at_safe_points
 from evergait.studies.cells import Node
 from evergait.studies.scheduler import Care, Ended, Watcher, train_node
-from evergait.training.phases import plan_phases
+from evergait.training.phases import changed, plan_phases
 from evergait.workers import Workers, WorkersChoice
 
 SECONDS_TO_SAVE = 30.0
@@ -46,7 +46,7 @@ class Pool:
 
     def start(self, node: Node) -> None:
         """Hand a phase to an idle process, or to a new one; those that died while they were idle are forgotten."""
-        order = node.name, to_data(node.config), node.phase.stage.index, node.label
+        order = dict(node.phase.identity), to_data(node.config), node.phase.stage.index, node.label
         while self._idle:
             process, connection = self._idle.pop()
             with contextlib.suppress(OSError):  # it died just now
@@ -178,12 +178,10 @@ def _work(connection: Connection, care: Care, n_threads: int, choice: WorkersCho
             workers.close()
 
 
-def _node(name: str, data: dict[str, Any], index: int, label: str) -> Node:
+def _node(planned: dict[str, Any], data: dict[str, Any], index: int, label: str) -> Node:
     config = config_from_data(data, "study")
     node = Node(plan_phases(config)[index], config, label)
-    if node.name != name:
-        raise EvergaitError(
-            "a robot's file, or other code that it uses, has been edited since this training was planned; put it back, "
-            "or run the same command again"
-        )
+    if node.phase.identity != planned:
+        words = "; ".join(changed(planned, node.phase.identity)) or "the phase before it"
+        raise EvergaitError(f"changed since this training was planned: {words}; run the same command again")
     return node

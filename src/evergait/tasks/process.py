@@ -278,10 +278,10 @@ def registration(task: Task) -> str:
     named = place if isinstance(place, str) else getattr(place, "__qualname__", "") or plugins.content(place)
     try:
         said = [named, plugins.content(spec.kwargs), spec.max_episode_steps, plugins.content(wrappers)]
-    except (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError) as error:
+    except Exception as error:  # whatever other people's objects raise
         raise EvergaitError(
             f"task {task.name!r}: an option that it was registered with cannot be told from another one "
-            f"({in_words(error)}); register it with numbers, text, arrays or functions"
+            f"({in_words(error)}); register it with numbers, text, arrays or code"
         ) from error
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:12]
 

@@ -143,10 +143,11 @@ class Run:
     def is_edited(self) -> bool:
         """Whether a robot's file has been edited since it was trained: what plays now is another robot."""
         before = {name: robot for phase in self.phases for name, robot in phase.identity().get("robots", {}).items()}
+        there = {name: robot for name, robot in before.items() if Path(parse_task(name).id).is_file()}
         try:
-            return before != robot_digests(map(parse_task, before))
+            return there != robot_digests(map(parse_task, there))
         except EvergaitError:
-            return False  # a file is gone: whoever needs it tells
+            return True  # it cannot be read any more
 
     def state(self, stage: int = -1) -> State:
         """θ and statistics at the end of a stage."""
@@ -272,19 +273,19 @@ def check_seconds(seconds: float) -> None:
 def open_folder(config: Config, out: Path, store: Path) -> None:
     """Make or reopen a run's folder; another config or foreign files in it are an error."""
     try:
-        if store != out / "phases":
-            store.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EvergaitError(f"store: {store} cannot be made a folder: {error.strerror}") from error
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        names = {entry.name for entry in out.iterdir()}
+        names = {entry.name for entry in out.iterdir()} if out.exists() else set()
     except OSError as error:
         raise EvergaitError(f"out: {out} cannot be made a folder: {error.strerror}") from error
     # A kill while the folder was made leaves a part of it, which is ours all the same.
     ours = {name for name in names if name in OWN_FILES or name.startswith((".config.toml.", ".run.json."))}
     if not {"config.toml", "run.json"} <= names and names != ours:
         raise EvergaitError(f"out: {out} is not empty and not a run's folder; choose another one")
+    for name, folder in (("store", store), ("out", out)):
+        try:
+            if folder != out / "phases":  # which must be no link
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise EvergaitError(f"{name}: {folder} cannot be made a folder: {error.strerror}") from error
     try:
         with locked(out / "lock"):
             remove_leftovers(out, "config.toml", "run.json")

@@ -52,12 +52,12 @@ def policy(task: Task | str, hidden: tuple[int, ...] = (), activation: Activatio
         offset += (n_in + 1) * n_out
     most = _native.MAX_PARAMETERS
     require(offset <= most, "hidden", hidden, f"smaller: θ would have {offset:,} numbers, at most {most:,}")
-    return Network(tuple(layers), known.action_middle, known.action_half_range)
+    return Network(tuple(layers), known.action_middle, known.action_half_range, n_parameters=offset)
 
 
 def n_parameters(network: Network) -> int:
     """How long θ of such a policy is."""
-    return max(layer.bias + layer.n_out for layer in network.layers)
+    return network.n_parameters or max(layer.bias + layer.n_out for layer in network.layers)
 
 
 def rollout(
@@ -121,8 +121,8 @@ def as_widths(hidden: Any) -> tuple[int, ...]:
 
 
 def _thetas(thetas: Any, network: Network) -> Float32:
-    """(n, as many as the network's layers) finite numbers; more only if these lie apart in θ, as one task's of many."""
-    least, n_used = n_parameters(network), sum((layer.n_in + 1) * layer.n_out for layer in network.layers)
+    """(n, n_parameters) finite numbers, or more of a network that does not know how long θ is."""
+    least = n_parameters(network)
     try:
         given = np.asarray(thetas)
         with np.errstate(over="ignore"):  # what is then infinite is refused by its row
@@ -131,7 +131,7 @@ def _thetas(thetas: Any, network: Network) -> Float32:
         raise EvergaitError(f"thetas: are not an array of numbers: {error}") from None
     if each.dtype != np.float32:
         raise EvergaitError(f"thetas: are {each.dtype}; they must be real numbers")
-    fits = each.ndim == 2 and (each.shape[1] == least or (each.shape[1] > least > n_used))
+    fits = each.ndim == 2 and (each.shape[1] == least or (each.shape[1] > least and not network.n_parameters))
     if not fits or not len(each):
         raise EvergaitError(f"thetas: their shape is {each.shape}; it must be (n, {least}) with n of at least 1")
     finite = np.isfinite(each).all(axis=1)

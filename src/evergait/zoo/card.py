@@ -80,7 +80,9 @@ def card(run: Run, name: str, choice: str = CHOICE) -> str:
     stream = f"{' → '.join(stages)}, one after the other. Against forgetting: `{config.method.name}`."
     trained = stream if len(stages) > 1 else f"{stages[0]}."
     untrained = ", ".join(short(task.name) for task in run.policy.tasks if task.name not in returns)
-    trained += f" Its layers for {untrained} are as they were drawn." if untrained else ""
+    trained += (
+        f" Its layers for {untrained} are as they were drawn." if untrained and config.perturb == "active" else ""
+    )
     parts = run.phases[-1].identity().get("versions", {})
     versions = {**run.phases[-1].progress().get("versions", {}), **parts}
     return f"""---
