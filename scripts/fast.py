@@ -18,8 +18,10 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import matplotlib as mpl  # noqa: E402
-from pages import DOCS, fill_in, fresh_episodes, markdown, whole  # noqa: E402
+import numpy as np  # noqa: E402
+from pages import DOCS, fill_in, fresh_episodes, markdown, whole, with_interval  # noqa: E402
 
+from evergait.analysis.groups import Values  # noqa: E402
 from evergait.config import Evaluation  # noqa: E402
 from evergait.core.files import write_json  # noqa: E402
 from evergait.core.table import Table  # noqa: E402
@@ -118,6 +120,18 @@ def runs_that_pass(found: dict[str, dict[str, list[float]]], mark: Mapping[str, 
     return [value >= SHARE * mark[task] for ends in streams for task, values in ends.items() for value in values]
 
 
+def missing(found: dict[str, dict[str, list[float]]], seeds: list[int]) -> str:
+    """What lacks to nine tenths of alone, cell by cell, paired by seed, with Student's intervals."""
+    alone = {task: values for ends in found.values() if len(ends) == 1 for task, values in ends.items()}
+    told = []
+    for order, ends in found.items():
+        for task, values in ends.items():
+            lacks = Values(tuple(seeds), (order,), (SHARE * np.array(alone[task]) - np.array(values))[:, None])
+            if lacks.estimate > 0:
+                told.append(f"{short(task)} of {letters(order)} by {with_interval(lacks, 0)}")
+    return f"Below nine tenths of alone (95 % intervals, paired by seed): {'; '.join(told) or 'none'}."
+
+
 def every_order(entries: tuple[Entry, ...]) -> str:
     """Every task of every order by both marks, and how many come to them."""
     seeds = sorted({entry.seed for entry in entries})
@@ -130,6 +144,7 @@ def every_order(entries: tuple[Entry, ...]) -> str:
             f"Nine tenths of {name}: {sum(first + later)} of {len(first + later)} cells by their mean ({sum(later)} of "
             f"the {len(later)} of second and third tasks), {sum(runs)} of {len(runs)} single runs."
         )
+    words.append(missing(found, seeds))
     caption = (
         "Mean return at the end (lowest and highest seed), and the mean as a share of that alone and of the paper's"
     )
