@@ -396,7 +396,7 @@ def parts(found: dict[str, Analysis | None]) -> dict[str, str]:
 def main() -> None:
     """Write the page."""
     found = {name: load(name) for name in STUDIES}
-    for name in ("methods", "return"):
+    for name in ("methods", "return", "twenty"):
         if analysis := found[name]:
             picture(analysis, name)
     fill_in("methods.md", parts(found))
