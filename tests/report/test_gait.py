@@ -137,7 +137,7 @@ def test_play_writes_an_mp4_or_names_the_extra(
         ({"output": "gait.avi"}, r"output: is 'gait.avi'; it must be a name that ends in .html, .gif, .mp4"),
         ({"task": "Walker-v5"}, r"task: the run has no task 'Walker-v5'; did you mean 'Walker2d-v5'\?"),
         ({"stage": 3}, r"stage: is 3; it must be from 1 to 2"),
-        ({"generation": 5}, r"generation: is 5; it must be one whose policy was kept in stage 2: 6, 12"),
+        ({"generation": 5}, r"generation: is 5; it must be one that can be played in stage 2: 6, 12"),
     ],
 )
 def test_play_says_what_would_be_right(run_folder: Path, arguments: dict[str, Any], message: str) -> None:

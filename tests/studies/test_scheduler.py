@@ -163,7 +163,7 @@ def test_ctrl_c_among_tables_and_figures_leaves_whole_files(tiny: Path, tmp_path
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_sigterm_stops_everything_and_keeps_what_was_done(tiny: Path, tmp_path: Path, jobs: int) -> None:
-    tiny.write_text(tiny.read_text().replace("generations = 4", "generations = 2000"))
+    tiny.write_text(tiny.read_text().replace("generations = 4", "generations = 40000"))
     script = tmp_path / "study.py"
     script.write_text(COMMAND.replace("checkpoint_seconds=0", "checkpoint_seconds=999"))
     process = subprocess.Popen(
